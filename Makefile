@@ -82,6 +82,10 @@ trusted-code: venv
 	$(BIN)/python tools/architecture.py
 	$(BIN)/python tools/aggregators.py
 
+# What follows from the registry of mechanisms: names for type checkers, tables, lists of pages.
+registry: venv
+	$(BIN)/python tools/registry_pages.py
+
 # docs/renamed.md: public names and modules of 0.1, and what they are called now.
 renamed: venv
 	$(BIN)/python tools/renamed.py

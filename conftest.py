@@ -86,16 +86,30 @@ def pytest_fixture_setup(
         _KEYS.name, _KEYS.numbers = before
 
 
-_REMEMBERED = {
-    "tacit.erm.minimization": "_remembered",
-    "tacit.erm.inference": "_remembered",
-    "tacit.privacy.accounting.calibration": "gaussian_multiplier",
-}
+# Caches of these are kept: compiled code, tables of bits and of filters, connections. No test
+# breaks what they follow from, and they are slow to make.
+_KEPT_PLACES = ("cluster", "features", "ledger", "local.stream", "noise", "records")
+_KEPT = tuple(f"tacit.{name}" for name in _KEPT_PLACES)
+_CACHES: dict[int, list[Any]] = {}
+
+
+def _plan_caches() -> list[Any]:
+    """Return every functools cache of planning, in the modules that are loaded."""
+    loaded = len(sys.modules)
+    if loaded not in _CACHES:
+        _CACHES.clear()
+        modules = [
+            module
+            for name, module in sys.modules.items()
+            if name.startswith("tacit.") and not name.startswith(_KEPT)
+        ]
+        found = (value for module in modules for value in vars(module).values())
+        _CACHES[loaded] = list({id(v): v for v in found if hasattr(v, "cache_clear")}.values())
+    return _CACHES[loaded]
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_remembered() -> None:
     """A plan of an earlier test would hide what this one breaks on purpose."""
-    for module, remembered in _REMEMBERED.items():
-        if module in sys.modules:
-            getattr(sys.modules[module], remembered).cache_clear()
+    for remembered in _plan_caches():
+        remembered.cache_clear()

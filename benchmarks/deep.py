@@ -34,7 +34,7 @@ from tacit.deep import (  # noqa: E402
     PublicData,
     decayed_late,
 )
-from tacit.deep.clipping import Like, book_keeper  # noqa: E402
+from tacit.deep.clipping.mixing_check import Like, book_keeper  # noqa: E402
 from tacit.deep.optimizer_step import Descent, constant  # noqa: E402
 from tacit.linear_model import LogisticRegression  # noqa: E402
 from tacit.noise import Norm, draw_ahead  # noqa: E402

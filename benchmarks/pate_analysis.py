@@ -19,10 +19,10 @@ from tacit.pate.estimators import PATEClassifier, default_classifier
 from tacit.pate.teachers import each_vote, facts_of
 from tacit.privacy import Guarantee, Relation
 from tacit.privacy.accounting.composition import ORDERS
-from tacit.queries import Held, Session, Votes
-from tacit.queries.votes import count_votes
+from tacit.queries import Held, Session
+from tacit.queries.votes import Votes, count_votes
 from tacit.queries.votes_cost import votes_renyi
-from tacit.records import as_labels, as_rows
+from tacit.records.rows_and_labels import as_labels, as_rows
 from tacit.records.splits import new_key, places_of_parts
 
 Array = npt.NDArray[np.float64]

@@ -29,16 +29,9 @@ from tacit.datasets.base import (  # noqa: E402
 )
 from tacit.linear_model import LogisticRegression  # noqa: E402
 from tacit.pipeline import PrivatePipeline  # noqa: E402
-from tacit.queries import Split  # noqa: E402
-from tacit.schema import (  # noqa: E402
-    Category,
-    ClassTarget,
-    Column,
-    Number,
-    OpenNumber,
-    Schema,
-    SchemaEncoder,
-)
+from tacit.queries.session import Split  # noqa: E402
+from tacit.schema import Category, ClassTarget, Number, OpenNumber, Schema, SchemaEncoder  # noqa: E402
+from tacit.schema.columns import Column  # noqa: E402
 
 EPSILON, DELTA, SHARE = 1.0, 1e-6, 0.1
 RUNS, QUICK_RUNS = 100, 3

@@ -25,7 +25,7 @@ from harness import results_folder
 
 from tacit.datasets import Dataset, load_mnist
 from tacit.images import ScatteringClassifier
-from tacit.records import MappedRows
+from tacit.records.lazy_table import MappedRows
 
 DELTA = 1e-5
 CACHE = Path(tempfile.gettempdir()) / "tacit-scattering"

@@ -11,9 +11,11 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
+from sklearn.base import clone
 
 import tacit
 from tacit.registry import MODELS, Example, ModelSpec
+from tacit.testing import replay
 
 # Every declared model with each of its example problems, by name.
 PROBLEMS: dict[str, tuple[ModelSpec, Example]] = {
@@ -38,9 +40,19 @@ def made(spec: ModelSpec, example: Example | None = None, /, **parameters: Any) 
     return spec.model(**{**(example.parameters if example else {}), **given})
 
 
-def fit(estimator: Any, rows: Any, labels: Any) -> Any:
+def word_of(spec: ModelSpec) -> str:
+    """Return the word of a model, for the name of a test."""
+    return spec.word
+
+
+def fit(estimator: Any, rows: Any, labels: Any, *more: Any) -> Any:
     """Return a fitted estimator; one without labels is given none."""
-    return estimator.fit(rows) if labels is None else estimator.fit(rows, labels)
+    return estimator.fit(rows) if labels is None else estimator.fit(rows, labels, *more)
+
+
+def replayed(estimator: Any, data: Any, neighbour: Any) -> int:
+    """Fit clones to neighbours with one tape; return how many releases were compared."""
+    return replay(lambda records: fit(clone(estimator), *records), data, neighbour)
 
 
 @cache

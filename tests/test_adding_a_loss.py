@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import tacit
+from tests.added_by_script import Copy, failures
 
 LOSS = '''
 """The logarithm of the hyperbolic cosine of the residual."""
@@ -54,34 +51,23 @@ class HyperbolicLoss(Loss):
         """Return 1 - tanh(r)^2."""
         return 1.0 - np.tanh(score - label) ** 2
 '''
-LINE = "from tacit.erm.losses.hyperbolic import HyperbolicLoss as HyperbolicLoss\n"
+LINE = "from tacit.erm.losses.hyperbolic import HyperbolicLoss as HyperbolicLoss"
 FIRST = "from tacit.erm.losses.logistic import"
 AUDITS = [
     "tests/erm/test_losses.py",
     "tests/saving/test_registry.py",
     "tests/test_everything_is_checked.py",
 ]
-ROOT = Path(__file__).parents[1]
 
 pytestmark = pytest.mark.slow
 
 
 def audited(folder: Path, smoothness: float) -> subprocess.CompletedProcess[str]:
     """Write the file and the line into a copy of tacit, and run the conformance tests on it."""
-    shutil.copytree(Path(tacit.__file__).parent, folder / "tacit")
-    losses = folder / "tacit" / "erm" / "losses"
-    (losses / "hyperbolic.py").write_text(LOSS.format(smoothness=smoothness).lstrip())
-    names = (losses / "__init__.py").read_text()
-    assert FIRST in names
-    (losses / "__init__.py").write_text(names.replace(FIRST, LINE + FIRST, 1))
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider", *AUDITS],
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    copy = Copy(folder)
+    copy.add_file("src/tacit/erm/losses/hyperbolic.py", LOSS.format(smoothness=smoothness))
+    copy.add_line("src/tacit/erm/losses/__init__.py", LINE, FIRST)
+    return copy.test(*AUDITS)
 
 
 def test_one_file_and_one_line_are_enough(tmp_path: Path) -> None:
@@ -93,6 +79,6 @@ def test_one_file_and_one_line_are_enough(tmp_path: Path) -> None:
 def test_a_wrong_constant_is_noticed(tmp_path: Path, smoothness: float) -> None:
     done = audited(tmp_path, smoothness)
     assert done.returncode == 1
-    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    failed = failures(done)
     assert failed
     assert all("HyperbolicLoss" in line for line in failed), failed

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import tacit
+from tests.added_by_script import Copy
 
 QUERY = '''
 """How many records are long."""
@@ -62,21 +59,10 @@ ROOT = Path(__file__).parents[1]
 
 def audited(folder: Path, most: float) -> subprocess.CompletedProcess[str]:
     """Write the file and the line into a copy of tacit, and run the conformance tests on it."""
-    shutil.copytree(Path(tacit.__file__).parent, folder / "tacit")
-    queries = folder / "tacit" / "queries"
-    (queries / "long_records.py").write_text(QUERY.format(most=most).lstrip())
-    names = (queries / "__init__.py").read_text()
-    assert FIRST in names
-    (queries / "__init__.py").write_text(names.replace(FIRST, LINE + FIRST, 1))
-    walk = ["tests/queries/test_every_statistic.py", "-k", "LongRecords"]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider", *walk],
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    copy = Copy(folder)
+    copy.add_file("src/tacit/queries/long_records.py", QUERY.format(most=most))
+    copy.add_line("src/tacit/queries/__init__.py", LINE, FIRST)
+    return copy.test("tests/queries/test_every_statistic.py", "-k", "LongRecords")
 
 
 @pytest.mark.slow

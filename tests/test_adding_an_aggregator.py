@@ -26,7 +26,7 @@ from scipy.special import ndtr
 from tacit.pate.aggregators.base import Aggregator
 from tacit.privacy import Budget, Event
 from tacit.privacy.accounting.calibration import least_noise
-from tacit.queries import Leads, Majorities, Votes
+from tacit.queries.votes import Leads, Majorities, Votes
 
 
 @dataclass(frozen=True)

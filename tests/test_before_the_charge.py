@@ -19,7 +19,7 @@ from tacit.privacy import Accountant, Budget, BudgetExceeded, PureEpsilon, Relat
 from tacit.registry import MODELS, ModelSpec
 from tacit.schema import ClassTarget, Number, NumberTarget, Schema
 from tacit.table_model import TableModel
-from tests.declared import made
+from tests.declared import made, word_of
 
 SECRET = "HIV positive"
 N = 43
@@ -33,10 +33,6 @@ ONE_OF_EACH_FIRST = [
     pytest.param(spec, marks=() if spec.model.__name__ in QUICK else pytest.mark.slow)
     for spec in MODELS
 ]
-
-
-def word_of(spec: ModelSpec) -> str:
-    return spec.word
 
 
 def test_the_walk_meets_them_all() -> None:

@@ -69,7 +69,7 @@ def test_a_sensitivity_is_found(package: Package, source: str) -> None:
         ("import tacit.noise\ntacit.noise.laplace(1, 2)", "laplace"),
         ("from tacit import noise\ndraw = noise.sphere", "sphere"),
         ("def f():\n    from tacit.noise.selection.finite import select as choose", "select"),
-        ("from tacit.noise import BallLattice as Lattice", "BallLattice"),
+        ("from tacit.noise.selection.ball import BallLattice as Lattice", "BallLattice"),
         ("from tacit.noise.perturbed_minimizer import release_minimizer", "release_minimizer"),
         ("from tacit.noise import perturbed_minimizer", "perturbed_minimizer"),
         ("from tacit.noise.release import emit", "emit"),

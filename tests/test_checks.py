@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tacit import checks
+from tacit.features import Scattering
+from tacit.metrics import private_score
 
 
 @pytest.mark.parametrize(
@@ -50,3 +53,16 @@ def test_what_is_in_order_comes_back_as_a_plain_number() -> None:
     assert checks.above_zero("a", math.inf) == checks.epsilon(math.inf) == math.inf
     assert checks.at_least("a", 0, 0.0) == checks.delta(0) == 0.0
     assert checks.vector("a", [1, 2], 2).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("called", "old", "new"),
+    [
+        (lambda **old: private_score(None, **old), "people", "unit"),
+        (lambda **old: private_score(None, **old), "rows", "X"),
+        (Scattering, "centred", "centered"),
+    ],
+)
+def test_an_old_parameter_names_the_new_one(called: Any, old: str, new: str) -> None:
+    with pytest.raises(TypeError, match=f"{old} is called {new} since tacit 0.2"):
+        called(**{old: None})

@@ -18,9 +18,10 @@ from tacit.linear_model import LogisticRegression
 from tacit.metrics import evaluate
 from tacit.preprocessing import PrivateVocabulary
 from tacit.privacy import Relation
-from tacit.queries import Answered, NumberSums, plain_facts
-from tacit.records import as_labels, as_weights
+from tacit.queries.base import plain_facts
+from tacit.queries.evaluation import Answered, NumberSums
 from tacit.records.privacy_unit import people_of
+from tacit.records.rows_and_labels import as_labels, as_weights
 from tacit.records.splits import parts_of
 from tacit.schema import ClassTarget, Number, Schema
 from tacit.table_model import TableModel

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tacit.engine import (
@@ -29,19 +28,13 @@ from tacit.privacy import (
     Relation,
     Repeated,
 )
-from tacit.queries import AtMost, Count, Facts, GaussianNoise, NoisySum, PointSum, Slot
-from tacit.records import Bounds, MemoryRecords
+from tacit.queries import AtMost, Count, GaussianNoise, NoisySum, PointSum, Slot
+from tests.queries.helpers import FACTS, records
 
-BOUNDS = Bounds(row_norm=1.0)
-FACTS = Facts(BOUNDS, 2, Relation.ADD_REMOVE)
 COUNT = NoisySum(Count(), GaussianNoise(4.0))
 TOTAL = NoisySum(PointSum(), GaussianNoise(8.0))
 COUNT_EVENT = COUNT.event(FACTS)
 BUDGET = Budget(2.0, 1e-6)
-
-
-def records() -> MemoryRecords:
-    return MemoryRecords(np.full((50, 2), 0.5), None, BOUNDS)
 
 
 def planned(event: Event = COUNT_EVENT, **more: Any) -> Plan:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 
 from tacit.erm.losses import Loss, PointLoss
-from tacit.local import NoNoise, Sanitizer
+from tacit.local import Sanitizer
+from tacit.local.sanitizers.additive import NoNoise
 from tacit.pate.aggregators import AGGREGATORS, Aggregator
 from tacit.privacy import Event, NonPrivate
 from tests.declared import all_classes, concrete

@@ -24,7 +24,8 @@ from tacit.location import GeometricMedian, Mean
 from tacit.noise import Release, recording, seeded_source
 from tacit.noise.release import Entry
 from tacit.privacy import Accountant, Budget, Gaussian, GaussianSum, NonPrivate
-from tacit.records import Bounds, MemoryRecords, as_labels, as_numbers
+from tacit.records import Bounds, MemoryRecords
+from tacit.records.rows_and_labels import as_labels, as_numbers
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, (60, 2))
 

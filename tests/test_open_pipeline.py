@@ -18,8 +18,9 @@ from tacit.metrics import EvaluationPlan
 from tacit.noise import ReplayMismatch, SensitivityViolation
 from tacit.pipeline import PrivatePipeline
 from tacit.privacy import Accountant, Budget, Composed, Gaussian, Parallel, Relation
-from tacit.queries import GaussianNoise, NoisySum, Split
+from tacit.queries import GaussianNoise, NoisySum
 from tacit.queries import session as views
+from tacit.queries.session import Split
 from tacit.report import facts_of, render
 from tacit.schema import (
     ClassTarget,

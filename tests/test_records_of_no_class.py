@@ -31,19 +31,14 @@ from tacit.pate.sites import Round, TeacherSite, digest_of
 from tacit.pipeline import PrivatePipeline
 from tacit.preprocessing import PrivateStandardScaler
 from tacit.privacy import Accountant, Budget
-from tacit.records import (
-    Bounds,
-    ChunkedRecords,
-    ClassWeights,
-    MappedRows,
-    MemoryRecords,
-    ReweightedRecords,
-    as_labels,
-    open_records,
-)
+from tacit.records import Bounds, ChunkedRecords, MemoryRecords
 from tacit.records.files import ParquetRecords
 from tacit.records.grouped import PeopleInMemory, PeopleInSource
+from tacit.records.lazy_table import MappedRows
+from tacit.records.memory import open_records
 from tacit.records.privacy_unit import people_of
+from tacit.records.reweighted import ClassWeights, ReweightedRecords
+from tacit.records.rows_and_labels import as_labels
 from tacit.registry import Predicts
 from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder, SchemaError
 from tacit.table_model import TableModel

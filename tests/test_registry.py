@@ -31,13 +31,9 @@ from tacit.registry import (
     Predicts,
     spec_of,
 )
-from tests.declared import PROBLEMS, fit, made
+from tests.declared import PROBLEMS, fit, made, word_of
 
 WORDS = [spec.word for spec in MODELS]
-
-
-def word_of(spec: ModelSpec) -> str:
-    return spec.word
 
 
 def public_estimators() -> set[type[Any]]:

@@ -14,7 +14,8 @@ from sklearn.base import clone
 
 import tacit.erm.mechanisms.balanced as balanced_module
 from tacit.linear_model import LogisticRegression
-from tacit.noise import Ahead, Entry, Release, Source, recording
+from tacit.noise import Entry, Release, Source, recording
+from tacit.noise.exact.lattice import Ahead
 from tacit.privacy import Budget, Composed, Guarantee, Relation
 from tacit.queries import Facts, NoisySum, Private
 from tacit.queries.base import Array

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 import tacit.queries.count as count_module
 import tacit.records.block as block_module
@@ -30,8 +29,7 @@ from tacit.noise import SensitivityViolation
 from tacit.privacy import Relation
 from tacit.queries import ClassCounts, Facts, Sensitivity
 from tacit.registry import Example, ModelSpec, Predicts
-from tacit.testing import replay
-from tests.declared import PROBLEMS, made, with_slow
+from tests.declared import PROBLEMS, made, replayed, with_slow
 
 MOST = 2.0
 DELTA = 1e-5
@@ -55,10 +53,6 @@ def weighted(example: Example, weight: float, label: Any) -> tuple[Any, Any, Any
 
 def estimator_of(spec: ModelSpec, example: Example, **told: Any) -> Any:
     return made(spec, example, max_weight=MOST, fit_intercept=True, **told)
-
-
-def replayed(estimator: Any, data: Any, neighbour: Any) -> int:
-    return replay(lambda records: clone(estimator).fit(*records), data, neighbour)
 
 
 def cases() -> list[Any]:

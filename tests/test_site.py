@@ -20,6 +20,7 @@ DIRECTIVE = re.compile(r"^::: (tacit\.[\w.]+)$", re.MULTILINE)
 LOADED = re.compile(r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?([^"'\s>]+)""")
 LINKED = re.compile(r"""<link\b[^>]*\bhref=["']?([^"'\s>]+)""")
 PACKAGES = (
+    "queries",
     "tuning",
     "pipeline",
     "metrics",

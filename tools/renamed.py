@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tacit import tuning
-from tacit.estimators.parameters import RENAMED
+from tacit import features, metrics, tuning
+from tacit.checks import RENAMED
 
 TOOLS = Path(__file__).parent
 PAGE = TOOLS.parent / "docs" / "renamed.md"
@@ -35,7 +35,8 @@ tables; a test fails if it is out of date.
 
 ## Parameters
 
-An old parameter of a search raises a TypeError that names the new one.
+Old parameters of searches, of `private_score` and of `Scattering` raise a TypeError that names the
+new one.
 
 {parameters}
 
@@ -63,8 +64,16 @@ For code that imported from modules within packages, which [are not stable](stab
 def tables() -> dict[str, dict[str, dict[str, str]]]:
     """Return what was renamed beside modules: by kind, by package or class, old to new."""
     found: dict[str, Any] = tomllib.loads((TOOLS / "renamed.toml").read_text(encoding="utf-8"))
-    searches = {f"{tuning.__name__}.{name}": dict(new) for name, new in RENAMED.items()}
-    return {**found, "parameters": dict(sorted({**found["parameters"], **searches}.items()))}
+    homes = {name: home for home in (features, metrics, tuning) for name in home.__all__}
+    named = {f"{homes[name].__name__}.{name}": dict(new) for name, new in RENAMED.items()}
+    del found["removed"]
+    return {**found, "parameters": dict(sorted({**found["parameters"], **named}.items()))}
+
+
+def removed() -> dict[str, list[str]]:
+    """Return the names that left a package, by package."""
+    found = tomllib.loads((TOOLS / "renamed.toml").read_text(encoding="utf-8"))["removed"]
+    return {package: list(names) for package, names in found.items()}
 
 
 def modules() -> dict[str, Any]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from tacit.arrays import Array
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
 def number(name: str, value: object, *, remedy: str = "") -> float:
@@ -137,3 +142,29 @@ def delta(value: object) -> float:
             "promise may fail, so choose one far below 1 / (number of records), such as 1e-6."
         )
     return found
+
+
+_SEARCH = {"space": "param_distributions", "n_candidates": "n_iter"}
+# Parameters of tacit 0.1 by class, and what they are called now (docs/renamed.md).
+RENAMED: Mapping[str, Mapping[str, str]] = {
+    "DisjointSearch": _SEARCH,
+    "PrivateSearch": {**_SEARCH, "score": "scoring"},
+    "Scattering": {"centred": "centered"},
+    "private_score": {"estimator": "model", "labels": "y", "people": "unit", "rows": "X"},
+}
+
+
+def names_of_today(init: Callable[P, T]) -> Callable[P, T]:
+    """Make a function that is given a parameter by its old name say the new one.
+
+    scikit-learn finds the parameters of today: it reads the signature of what is wrapped.
+    """
+    renamed = RENAMED[init.__qualname__.split(".")[0]]
+
+    @functools.wraps(init)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        for old in renamed.keys() & kwargs.keys():
+            raise TypeError(f"{old} is called {renamed[old]} since tacit 0.2.")
+        return init(*args, **kwargs)
+
+    return checked

@@ -12,7 +12,8 @@ from typing import Generic, Protocol, TypeVar
 
 from tacit.noise import Release, Source
 from tacit.noise.release import priced
-from tacit.privacy import AnyAccountant, Booked, Booking, Budget, Event, Guarantee, NonPrivate
+from tacit.privacy import AnyAccountant, Budget, Event, Guarantee, NonPrivate
+from tacit.privacy.guarantee import Booked, Booking
 from tacit.queries import Facts, NoisySum, Private, Session, Slot
 
 T = TypeVar("T")

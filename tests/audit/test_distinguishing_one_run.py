@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tacit.audit import audit_one_run, epsilon_of_guesses, gaussian_epsilon_of_guesses
+from tacit.audit import audit_one_run
+from tacit.audit.distinguishing import epsilon_of_guesses, gaussian_epsilon_of_guesses
 from tacit.privacy import Budget
 from tacit.privacy.accounting.gaussian_profile import gaussian_mu
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tacit.audit import FileAudit, audit_files
+from tacit.audit import audit_files
+from tacit.audit.files import FileAudit
 from tacit.linear_model import LogisticRegression, Ridge
 from tacit.pipeline import PrivatePipeline
 from tacit.schema import (

@@ -26,11 +26,11 @@ from tacit.linear_model import LinearSVC
 from tacit.metrics.predictions import answers_of
 from tacit.noise.gaussian import gaussian
 from tacit.noise.perturbed_minimizer import GaussianPerturbation
-from tacit.pipeline import PrivatePipeline
-from tacit.pipeline.planning import PipelinePlan, Planner
+from tacit.pipeline import PipelinePlan, PrivatePipeline
+from tacit.pipeline.planning import Planner
 from tacit.preprocessing import PrivateStandardScaler
 from tacit.privacy import Budget, Event
-from tacit.queries import Answered
+from tacit.queries.evaluation import Answered
 from tacit.records import MemoryRecords
 from tacit.table_facts import EncodedTable
 from tests.audit.worlds import Array, audited, by_means, with_less

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tacit.audit import Audit, Finding, audit_fits
+from tacit.audit import Audit, audit_fits
+from tacit.audit.results import Finding
 from tacit.noise import Release
 from tacit.noise.bounded import Bounded
 from tacit.privacy import Budget, Event

@@ -4,7 +4,7 @@ import pytest
 
 from tacit.cli.running import Refused, before_records, sentence_of
 from tacit.erm import CannotSolve
-from tacit.privacy.accountant import BudgetExceeded
+from tacit.privacy import BudgetExceeded
 from tacit.saving import NotAModel
 
 

@@ -19,8 +19,9 @@ from tacit.erm.losses import LogisticLoss
 from tacit.linear_model import LogisticRegression
 from tacit.noise import seeded_source
 from tacit.privacy import Budget
-from tacit.records import Bounds, ClassWeights, RecordSource, ReweightedRecords
+from tacit.records import Bounds, RecordSource
 from tacit.records.exact.lattice import exact_moment
+from tacit.records.reweighted import ClassWeights, ReweightedRecords
 from tacit.schema import ClassTarget, Number, Schema
 from tacit.testing import check_record_source
 from tests.cluster.helpers import BOUNDS, AtOnce, Done, data, in_memory, in_parts, pairs

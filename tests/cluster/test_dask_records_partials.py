@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.cluster import Partial, one_of_each
-from tacit.cluster.dask_records import arithmetic
+from tacit.cluster.dask_records import Partial, arithmetic, one_of_each
 
 
 def partial(part: int, pass_number: int = 7, **changes: Any) -> Partial:

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from tacit.deep import AdaptiveClip, CheckpointError
-from tacit.deep.clipping import BookKeeper
+from tacit.deep.clipping.book_keeping import BookKeeper
 from tacit.deep.records import TensorRecords
 from tacit.ledger import Ledger, LedgerDamaged
 from tacit.noise import seeded_source

@@ -11,15 +11,7 @@ import torch
 from torch import nn
 
 import tacit.queries.noise as module
-from tacit.deep import (
-    AdaptiveClip,
-    BandedNoise,
-    CorrelatedNoise,
-    FlatClip,
-    OrderedTrainer,
-    PCALayer,
-    TreeNoise,
-)
+from tacit.deep import AdaptiveClip, BandedNoise, FlatClip, OrderedTrainer, PCALayer, TreeNoise
 from tacit.noise import Entry, recording, replaying
 from tacit.noise.gaussian import gaussian
 from tacit.privacy import (
@@ -31,6 +23,7 @@ from tacit.privacy import (
     Relation,
     Repeated,
 )
+from tacit.queries.clipped_sum import CorrelatedNoise
 from tacit.testing import replay
 from tests.deep.helpers import CROSS_ENTROPY, Gradients, network, table, trainer
 

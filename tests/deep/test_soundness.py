@@ -12,12 +12,13 @@ from scipy.stats import binomtest
 import tacit.deep.records as records_module
 import tacit.queries.noise as noisy_sum_module
 from tacit.deep import AdaptiveClip, AutomaticClip, FlatClip, PerLayerClip
-from tacit.deep.clipping import BookKeeper, layer_rules
+from tacit.deep.clipping import layer_rules
+from tacit.deep.clipping.book_keeping import BookKeeper
 from tacit.deep.clipping.randomness import blank_keys
 from tacit.deep.records import TensorRecords
 from tacit.noise import SensitivityViolation
 from tacit.noise.gaussian import gaussian
-from tacit.queries import ClippedSumAndCount
+from tacit.queries.clipped_sum import ClippedSumAndCount
 from tacit.testing import replay
 from tests.deep.helpers import network, table, trainer
 

@@ -24,7 +24,7 @@ from tacit.deep import (
     PublicEvaluation,
     decayed_late,
 )
-from tacit.deep.clipping import BookKeeper
+from tacit.deep.clipping.book_keeping import BookKeeper
 from tacit.noise import seeded_source
 from tacit.privacy import (
     Accountant,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.erm.constraints import Box, L1Ball, L2Ball, Simplex, WholeSpace
+from tacit.erm import Box, L1Ball, L2Ball, Simplex, WholeSpace
 
 SETS = [
     WholeSpace(),

@@ -24,10 +24,11 @@ from tacit.linear_model import (
 from tacit.location import Mean
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Budget, Guarantee, Relation
-from tacit.queries import ClippedNorms, Facts, OuterProducts, PointSum, Sensitivity
-from tacit.queries.hessian import Coefficients
+from tacit.queries import Facts, PointSum, Sensitivity
+from tacit.queries.hessian import ClippedNorms, Coefficients, OuterProducts
 from tacit.records import Block, Bounds
 from tacit.testing import replay
+from tests.declared import replayed
 
 DELTA = 1e-5
 OP, NG, SS = "objective_perturbation", "noisy_gradient", "sufficient_statistics"
@@ -64,10 +65,6 @@ def neighbours(model: str, relation: Relation, far: float = 1e6) -> tuple[Any, A
     other = rows.copy()
     other[-1] = [-far, far, 1e-3]
     return (other, np.append(labels, labels[0])), more
-
-
-def replayed(estimator: Any, one: Any, other: Any) -> int:
-    return replay(lambda records: clone(estimator).fit(*records), one, other)
 
 
 @pytest.mark.parametrize(("model", "mechanism", "relation"), CASES)

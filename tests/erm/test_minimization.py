@@ -132,8 +132,10 @@ KNOWN = {
 
 def test_what_mechanisms_say_of_themselves() -> None:
     said = {word: tuple(getattr(kind, flag) for flag in FLAGS) for word, kind in KINDS.items()}
-    assert said == KNOWN
-    assert list(CANDIDATES) == [word for word, known in KNOWN.items() if known[0] and known[1]]
+    # a new one may be added
+    assert said.items() >= KNOWN.items()
+    tried = [word for word, known in KNOWN.items() if known[0] and known[1]]
+    assert [word for word in CANDIDATES if word in KNOWN] == tried
     assert (Balanced.is_named, Balanced.counts_classes) == (False, True)
 
 

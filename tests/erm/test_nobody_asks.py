@@ -19,7 +19,8 @@ LOSS_KINDS: list[type[Any]] = [*LOSSES.values(), AnyLoss, Loss, PointLoss]
 MECHANISM_KINDS: list[type[Any]] = [*KINDS.values(), Mechanism]
 LOSS_NAMES = {kind.__name__ for kind in LOSS_KINDS}
 MECHANISM_NAMES = {kind.__name__ for kind in MECHANISM_KINDS}
-OWN_MODULES = {Path(inspect.getfile(kind)) for kind in KINDS.values()}
+MECHANISMS_HOME = SOURCE / "erm" / "mechanisms" / "__init__.py"  # the registry finds them
+OWN_MODULES = {MECHANISMS_HOME, *(Path(inspect.getfile(kind)) for kind in KINDS.values())}
 # Losses of its own, written for numba, are questioned there.
 ELSEWHERE = SOURCE / "local"
 LOSSES_HOME = SOURCE / "erm" / "losses"

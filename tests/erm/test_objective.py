@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from tacit.erm import Objective
 from tacit.erm.losses import (
     DistanceLoss,
     HingeLoss,
@@ -20,7 +21,7 @@ from tacit.erm.losses import (
     SquaredLoss,
 )
 from tacit.erm.losses.base import clip_slopes
-from tacit.erm.objective import Objective, n_changed, records_gradient
+from tacit.erm.objective import n_changed, records_gradient
 from tacit.privacy import Relation
 from tacit.records import Bounds, MemoryRecords
 

@@ -22,9 +22,8 @@ from tacit.erm import (
 from tacit.erm.losses import HingeLoss, HuberLoss, LogisticLoss, SoftmaxLoss, SquaredLoss
 from tacit.erm.mechanisms import noisy_gradient as descent_module
 from tacit.linear_model import LogisticRegression
-from tacit.noise import SensitivityViolation, recording
+from tacit.noise import Entry, SensitivityViolation, recording
 from tacit.noise.bounded import Bounded
-from tacit.noise.release import Entry
 from tacit.privacy import Budget, Gaussian, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import GaussianNoise, Session, Slot, composed

@@ -12,8 +12,9 @@ import pytest
 from tacit.erm import Objective
 from tacit.erm.losses import HingeLoss, LogisticLoss, SquaredLoss
 from tacit.erm.solvers import Perturbed, preconditioning_error
-from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
+from tacit.records import Bounds, MemoryRecords
 from tacit.records.block import Coordinates
+from tacit.records.reweighted import LeverageWeights, ReweightedRecords
 
 UNIT = 2.0**-53
 

@@ -41,8 +41,10 @@ from tacit.noise.release import SEEDED, Entry
 from tacit.noise.selection.finite import select
 from tacit.privacy import Budget, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
-from tacit.queries import Facts, LabelMoment, PreconditionedGradient
+from tacit.queries import Facts
 from tacit.queries import SecondMoment as SecondMomentOfRows
+from tacit.queries.gradient import PreconditionedGradient
+from tacit.queries.moments import LabelMoment
 from tacit.queries.noise import gaussian_rest
 from tacit.records import Bounds, MemoryRecords, RecordSource
 from tacit.records.block import Coordinates

@@ -21,7 +21,7 @@ from tacit.registry import MODELS, WAVES, Example, ModelSpec
 from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.table_facts import EncodedTable, TableFacts
 from tests import declared
-from tests.declared import fit, made
+from tests.declared import fit, made, word_of
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 2))
@@ -30,10 +30,6 @@ WITH_NORM = [spec for spec in MODELS if "row_norm" in spec.model().get_params()]
 # A kernel takes it for its bandwidth alone, where that is not declared: tests/kernel.
 SCALING = [spec for spec in WITH_NORM if spec.link is not WAVES]
 WITH_CONSTRAINT = [spec for spec in MODELS if "constraint" in spec.model().get_params()]
-
-
-def word_of(spec: ModelSpec) -> str:
-    return spec.word
 
 
 def example_of(spec: ModelSpec) -> Example:

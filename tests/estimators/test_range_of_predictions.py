@@ -18,7 +18,7 @@ from tacit.linear_model import (
     Ridge,
 )
 from tacit.records.block import row_products
-from tacit.saving.container import NotAModel
+from tacit.saving import NotAModel
 from tacit.saving.validation import check_released, kind_of, spec_of_kind
 from tacit.schema import Number, NumberTarget, Schema, SchemaEncoder
 

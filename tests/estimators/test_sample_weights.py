@@ -19,14 +19,9 @@ from tacit.erm.mechanisms.balanced import balanced_shares
 from tacit.estimators.parameters import UndeclaredWarning
 from tacit.linear_model import LinearRegression, LinearSVC, LogisticRegression, Ridge
 from tacit.privacy import Accountant, Budget, Guarantee
-from tacit.records import (
-    Bounds,
-    ChunkedRecords,
-    ClassWeights,
-    MemoryRecords,
-    ReweightedRecords,
-    as_weights,
-)
+from tacit.records import Bounds, ChunkedRecords, MemoryRecords
+from tacit.records.reweighted import ClassWeights, ReweightedRecords
+from tacit.records.rows_and_labels import as_weights
 from tacit.registry import MODELS, ModelSpec
 from tests.declared import made
 

@@ -19,8 +19,9 @@ from tacit.features import (
     Scattering,
 )
 from tacit.linear_model import LogisticRegression
-from tacit.records import Bounds, MappedRows, MemoryRecords
+from tacit.records import Bounds, MemoryRecords
 from tacit.records import memory as memory_module
+from tacit.records.lazy_table import MappedRows
 from tacit.schema import ClassTarget, Number, Schema, SchemaEncoder
 from tacit.table_facts import EncodedTable, TableFacts
 from tests.declared import concrete

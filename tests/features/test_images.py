@@ -71,7 +71,7 @@ def test_a_constant_image_has_its_average_and_no_waves() -> None:
 def test_the_mirror_image_has_the_same_numbers_elsewhere(shape: tuple[int, int, int]) -> None:
     image = np.random.default_rng(0).uniform(0, 1, shape)
     one, other = (
-        scattered(x, centred=True).reshape(-1, *grid_of(*shape[:2]))
+        scattered(x, centered=True).reshape(-1, *grid_of(*shape[:2]))
         for x in (image, image[:, ::-1])
     )
     error = one[mirrored(shape[2])][:, :, ::-1] - other
@@ -80,10 +80,10 @@ def test_the_mirror_image_has_the_same_numbers_elsewhere(shape: tuple[int, int, 
     assert np.linalg.norm(plain - one) > 0.05 * np.linalg.norm(one)
 
 
-@pytest.mark.parametrize("centred", [False, True])
-def test_no_image_is_scattered_further_than_was_said(centred: bool) -> None:
+@pytest.mark.parametrize("centered", [False, True])
+def test_no_image_is_scattered_further_than_was_said(centered: bool) -> None:
     """Images that were sought to be: waves, edges, corners, and steps uphill."""
-    most = longest_scattering(28, 28, centred=centred)
+    most = longest_scattering(28, 28, centered=centered)
     rng = np.random.default_rng(0)
     u, v = np.meshgrid(np.arange(28), np.arange(28), indexing="ij")
     hostile = [np.cos(a * u + b * v) for a in (0.0, 0.4, 1.2, 2.3) for b in (0.0, 0.6, 1.2)]
@@ -91,12 +91,12 @@ def test_no_image_is_scattered_further_than_was_said(centred: bool) -> None:
     hostile += [np.ones((28, 28)), np.sign(np.cos(1.2 * u))]
     sizes = []
     for x in hostile:
-        length = np.linalg.norm(scattered(x[..., None], centred=centred))
+        length = np.linalg.norm(scattered(x[..., None], centered=centered))
         sizes.append(length / np.linalg.norm(x))
     best = hostile[int(np.argmax(sizes))]
     for _ in range(100):
         step = best + 0.2 * rng.standard_normal(best.shape) * np.abs(best).mean()
-        size = np.linalg.norm(scattered(step[..., None], centred=centred)) / np.linalg.norm(step)
+        size = np.linalg.norm(scattered(step[..., None], centered=centered)) / np.linalg.norm(step)
         if size > max(sizes):
             sizes.append(float(size))
             best = step
@@ -110,7 +110,7 @@ PIXELS = ROWS[:, :60]
 def chain() -> list[tuple[str, Any]]:
     return [
         ("scattering", Scattering((8, 8), ranges=(0.0, 1.0))),
-        ("centred", Scattering((8, 8), centred=True, ranges=(0.0, 1.0))),
+        ("centered", Scattering((8, 8), centered=True, ranges=(0.0, 1.0))),
         ("colours", OpponentColours(row_norm=3.0)),
         ("groups", GroupNormalization(4, row_norm=9.0)),
         ("uneven groups", GroupNormalization((4, 11), lengths=[1.0, 2.0] * 4, row_norm=9.0)),
@@ -143,7 +143,7 @@ def test_waves_are_orthonormal_and_slow_ones_first() -> None:
 
 def test_mirrored_waves_are_those_of_the_mirror_image() -> None:
     steps = [
-        Scattering((16, 16, 3), centred=True, ranges=(0.0, 1.0)),
+        Scattering((16, 16, 3), centered=True, ranges=(0.0, 1.0)),
         GroupNormalization([16 * n for n in ALIKE]),
         CosineWaves((4, 4), 3, mirrored=True),
     ]

@@ -16,8 +16,9 @@ from tacit.features import GaussianKernel, LaplacianKernel, MaternKernel, Random
 from tacit.kernel import KernelLogisticRegression, KernelRidge, KernelSVC
 from tacit.linear_model import LinearSVC, LogisticRegression, Ridge
 from tacit.privacy import Accountant, BudgetExceeded, Relation
-from tacit.records import Bounds, ChunkedRecords, MappedRows, MemoryRecords
+from tacit.records import Bounds, ChunkedRecords, MemoryRecords
 from tacit.records import memory as memory_module
+from tacit.records.lazy_table import MappedRows
 from tacit.testing import replay
 
 DELTA = 1e-6

@@ -23,7 +23,6 @@ from tacit.location import Mean
 from tacit.privacy import (
     Accountant,
     AnyAccountant,
-    Booked,
     Budget,
     BudgetExceeded,
     Gaussian,
@@ -31,6 +30,7 @@ from tacit.privacy import (
     PureEpsilon,
     Relation,
 )
+from tacit.privacy.guarantee import Booked
 from tests.privacy.test_accountant import in_a_child, needs_fork
 
 RNG = np.random.default_rng(0)

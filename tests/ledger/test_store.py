@@ -6,7 +6,8 @@ import pytest
 
 from tacit.ledger.state import INFINITE, LIMIT, RULES, WHOLE, Share, State, Terms, rule_for
 from tacit.ledger.store import GENESIS, Draft, canonical, digest
-from tacit.privacy import Booking, Budget, Odometer
+from tacit.privacy import Budget, Odometer
+from tacit.privacy.guarantee import Booking
 
 SAID = {
     "who": 'Zo\u00eb "Z" \\ \n\u2028\U0001f600',

@@ -19,7 +19,8 @@ from tacit.ledger import Ledger, LedgerDamaged, LedgerError
 from tacit.ledger.journal import CHECKPOINT, start_of_tail
 from tacit.ledger.store import canonical, digest
 from tacit.location import Mean
-from tacit.privacy import Booking, Budget, Guarantee, PureEpsilon
+from tacit.privacy import Budget, Guarantee, PureEpsilon
+from tacit.privacy.guarantee import Booking
 from tacit.saving import inspect, save
 from tests.ledger.server import Server
 

@@ -1,5 +1,8 @@
 """People and servers for the tests of the protocol."""
 
+import struct
+import zlib
+
 import numpy as np
 
 from tacit.local.client import Client
@@ -53,3 +56,8 @@ def sent(asked, data):
 def everything(asked):
     """All that a server is, as bytes."""
     return state_to_bytes(asked.state), asked.question(), frozenset(asked._tokens), asked._is_whole
+
+
+def sealed(body):
+    """Return a body with its checksum: what only somebody who means harm would write."""
+    return body + struct.pack("<I", zlib.crc32(body))

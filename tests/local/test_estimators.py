@@ -23,7 +23,6 @@ from tacit.local import (
     LocalMedian,
     LocalRegressor,
     Logistic,
-    NoNoise,
     PosterBanco,
     PrivUnit,
     SphereNoise,
@@ -31,6 +30,7 @@ from tacit.local import (
     state_from_bytes,
     state_to_bytes,
 )
+from tacit.local.sanitizers.additive import NoNoise
 from tacit.privacy import NonPrivate, PureEpsilon, Relation
 from tacit.testing import replay
 

@@ -5,15 +5,9 @@ import numpy as np
 import pytest
 
 from tacit.local.protocol import Agreement
-from tacit.local.sanitizers import GaussianNoise, HalfSphere, NoNoise, PrivUnit, SphereNoise
-from tacit.local.subgradients import (
-    Absolute,
-    Distance,
-    Hinge,
-    Huber,
-    Logistic,
-    SumOfDistances,
-)
+from tacit.local.sanitizers import GaussianNoise, HalfSphere, PrivUnit, SphereNoise
+from tacit.local.sanitizers.additive import NoNoise
+from tacit.local.subgradients import Absolute, Distance, Hinge, Huber, Logistic, SumOfDistances
 from tacit.privacy import Relation
 
 BASE = Agreement(Huber(1.0), SphereNoise(2.0, n_features=4, norm=2.0), 1.0, 0.25, "one")

@@ -1,5 +1,4 @@
 import struct
-import zlib
 
 import numpy as np
 import pytest
@@ -7,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from tacit.ledger.store import sealed
 from tacit.local.protocol import Question, Reason, Rejected, Report
 
 TASK = bytes(range(16))
@@ -22,10 +22,6 @@ def question():
 
 def report(step_bytes=4):
     return Report(TASK, 7, TOKEN, np.array([3, -4]), step_bytes).to_bytes()
-
-
-def sealed(body):
-    return body + struct.pack("<I", zlib.crc32(body))
 
 
 def reason_of(parse, data):

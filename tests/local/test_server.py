@@ -1,7 +1,5 @@
 import os
-import struct
 import threading
-import zlib
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from tests.local.protocol_helpers import (
     everything,
     person,
     report,
+    sealed,
     sent,
     server,
 )
@@ -41,11 +40,6 @@ def filled(n, **options):
     for i in range(n):
         asked.receive(report(AGREED, i))
     return asked
-
-
-def _sealed(body):
-
-    return body + struct.pack("<I", zlib.crc32(body))
 
 
 @pytest.mark.parametrize("agreed", [agreement(), cap_agreement()], ids=["sphere", "cap"])
@@ -153,7 +147,7 @@ def test_forged_reports_are_counted_or_change_nothing(at, new):
     asked = server(AGREED)
     before = everything(asked)
     try:
-        asked.receive(_sealed(bytes(body)))
+        asked.receive(sealed(bytes(body)))
     except Rejected:
         assert everything(asked) == before
     else:

@@ -19,13 +19,13 @@ from tacit.local import (
     Huber,
     Learner,
     Logistic,
-    NoNoise,
     PosterBanco,
     PrivUnit,
     Sanitizer,
     SphereNoise,
     SumOfDistances,
 )
+from tacit.local.sanitizers.additive import NoNoise
 from tacit.local.stream import learn, learn_prepared
 from tacit.noise import secure_source, seeded_source
 

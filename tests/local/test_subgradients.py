@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tacit.erm.losses import AbsoluteLoss, DistanceLoss, HingeLoss, HuberLoss, LogisticLoss
+from tacit.local import Absolute, Distance, Hinge, Huber, Logistic, SumOfDistances
 from tacit.local._compiled import machine_code
-from tacit.local.subgradients import (
-    Absolute,
-    Distance,
-    Hinge,
-    Huber,
-    Logistic,
-    SumOfDistances,
-)
 
 pytest.importorskip("numba")
 

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.metrics import Evaluation, EvaluationPlan, evaluation_of, evaluation_plan
+from tacit.metrics import Evaluation, EvaluationPlan, evaluation_plan
+from tacit.metrics.evaluate import evaluation_of
 from tacit.metrics.predictions import answered
 from tacit.noise import Release
 from tacit.privacy import Budget, Guarantee, Relation
-from tacit.queries import Answered, NumberSums, Session, plain_facts
+from tacit.queries import Session
+from tacit.queries.base import plain_facts
+from tacit.queries.evaluation import Answered, NumberSums
 
 Array = npt.NDArray[np.float64]
 INFINITE = Budget(float("inf"))

@@ -20,7 +20,8 @@ from sklearn.metrics import accuracy_score, r2_score
 import tacit
 from tacit.linear_model import LinearSVC, LogisticRegression, Ridge
 from tacit.location import Mean
-from tacit.metrics import Evaluation, TooFewRecords, evaluate, plan_for
+from tacit.metrics import Evaluation, TooFewRecords, evaluate
+from tacit.metrics.evaluate import plan_for
 from tacit.metrics.predictions import answers_of
 from tacit.noise import Norm, ReplayMismatch
 from tacit.privacy import Accountant, Budget, BudgetExceeded, Relation, SumOfEpsilons

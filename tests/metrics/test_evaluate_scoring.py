@@ -14,7 +14,6 @@ from tacit import linear_model
 from tacit.metrics import private_score
 from tacit.metrics.predictions import answers_of
 from tacit.privacy import Gaussian, Relation
-from tacit.records.privacy_unit import people_of
 from tacit.testing import replay
 
 ROWS = np.random.default_rng(0).normal(size=(60, 2))
@@ -83,7 +82,7 @@ def test_replay_on_neighbours(make: Any, relation: Relation) -> None:
 
 
 def test_one_record_a_person() -> None:
-    model, who = classifier(), people_of(["one"] * 60)
+    model, who = classifier(), ["one"] * 60
     found = [
         private_score(
             model,
@@ -91,7 +90,7 @@ def test_one_record_a_person() -> None:
             1 - model.predict(ROWS),
             0.01,
             relation=Relation.ADD_REMOVE_PERSON,
-            people=who,
+            unit=who,
         ).value
         for _ in range(3)
     ]

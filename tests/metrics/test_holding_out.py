@@ -10,7 +10,8 @@ import pytest
 
 from tacit.engine import Plan, release
 from tacit.linear_model import LogisticRegression
-from tacit.metrics import Evaluation, evaluate, evaluation_of, evaluation_plan
+from tacit.metrics import Evaluation, evaluate, evaluation_plan
+from tacit.metrics.evaluate import evaluation_of
 from tacit.noise import Release
 from tacit.pipeline import PrivatePipeline
 from tacit.privacy import Accountant, Budget, Guarantee, Parallel, Relation

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from tacit.metrics import evaluation_of, evaluation_plan
+from tacit.metrics import evaluation_plan
+from tacit.metrics.evaluate import evaluation_of
 from tacit.privacy import Budget, Guarantee, Relation
 from tests.metrics.helpers import INFINITE, Array, coverage, exact, simulated, sums_of
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from tacit.metrics import evaluation_of, evaluation_plan
+from tacit.metrics import evaluation_plan
+from tacit.metrics.evaluate import evaluation_of
 from tacit.metrics.metrics import beats_in
 from tacit.metrics.planning import accuracy_std, bin_edges
 from tacit.privacy import Budget, Guarantee, Relation

@@ -12,12 +12,13 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import norm
 
-from tacit.noise import Norm, Source, draw_ahead, lattice_spacing, secure_source, seeded_source
+from tacit.noise import Norm, Source, draw_ahead, secure_source, seeded_source
 from tacit.noise.bounded import Bounded
-from tacit.noise.exact.lattice import Ahead, add_rounded
+from tacit.noise.exact.lattice import Ahead, add_rounded, lattice_spacing
 from tacit.noise.gaussian import GaussianLaw, gaussian
 from tacit.privacy import Gaussian, NonPrivate, Relation
-from tacit.testing import EvenlySpacedWords, check_noise
+from tacit.testing import check_noise
+from tacit.testing.noise import EvenlySpacedWords
 
 Array = npt.NDArray[np.float64]
 

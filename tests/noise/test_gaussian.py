@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from tacit.noise import Norm, lattice_spacing, seeded_source
+from tacit.noise import Norm, seeded_source
+from tacit.noise.exact.lattice import lattice_spacing
 from tacit.noise.gaussian import GaussianLaw, gaussian
 from tacit.privacy import Gaussian, NonPrivate, Relation
 from tests.noise.helpers import ACCEPT, N_DRAWS, REJECT, WordSource, bounded

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.noise import lattice_spacing
+from tacit.noise.exact.lattice import lattice_spacing
 from tacit.noise.gaussian import smooth_gaussian
 from tacit.privacy import SmoothGaussian
 

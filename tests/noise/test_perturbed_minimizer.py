@@ -12,12 +12,12 @@ from tacit.noise import (
     Norm,
     ReplayMismatch,
     SensitivityViolation,
-    lattice_spacing,
     perturbed_minimizer,
     secure_source,
     seeded_source,
 )
 from tacit.noise.bounded import Bounded
+from tacit.noise.exact.lattice import lattice_spacing
 from tacit.noise.perturbed_minimizer import (
     GaussianPerturbation,
     SpherePerturbation,

@@ -8,28 +8,29 @@ from scipy.stats import gamma, kstest, norm
 
 from tacit.noise import (
     Cap,
-    add_row,
-    lattice_spacing,
+    ReplayMismatch,
+    SensitivityViolation,
     prepare_cap,
-    prepare_gaussian,
-    prepare_sphere,
     prepared,
     recording,
-    reflect_row,
-    release_rows,
     replaying,
     secure_source,
     seeded_source,
 )
+from tacit.noise.exact.lattice import lattice_spacing
 from tacit.noise.prepared import (
+    add_row,
     apply_rows,
     check_shape,
     check_values,
     norm_tolerance,
+    prepare_gaussian,
+    prepare_sphere,
+    reflect_row,
     reflected_rows,
     reflection_margin,
+    release_rows,
 )
-from tacit.noise.release import ReplayMismatch, SensitivityViolation
 from tacit.privacy import Gaussian, NonPrivate, PureEpsilon, Relation
 from tests.noise.helpers import ACCEPT, REJECT
 

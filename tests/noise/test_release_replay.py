@@ -5,14 +5,14 @@ from tacit.noise import (
     Norm,
     ReplayMismatch,
     SensitivityViolation,
-    decide,
+    Tape,
     recording,
     replaying,
     seeded_source,
 )
 from tacit.noise.gaussian import gaussian
 from tacit.noise.laplace import laplace
-from tacit.noise.release import Decision, Player, Tape
+from tacit.noise.release import Decision, Player, decide
 from tacit.noise.selection.finite import select
 from tacit.privacy import Gaussian, NonPrivate, Relation
 from tests.noise.helpers import WordSource, bounded

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import beta, gamma, ks_2samp, kstest
 
-from tacit.noise import Norm, lattice_spacing, secure_source, seeded_source
+from tacit.noise import Norm, secure_source, seeded_source
 from tacit.noise.bounded import Bounded
 from tacit.noise.exact.interval_arithmetic import exponentials
+from tacit.noise.exact.lattice import lattice_spacing
 from tacit.noise.laplace import laplace
 from tacit.noise.sphere import _Draw, add_sphere, sphere
 from tacit.noise.sphere import sphere as sphere_function

@@ -6,11 +6,11 @@ import pytest
 from scipy.special import betaincc, gammaln
 from scipy.stats import beta, binom, kstest
 
-from tacit.noise import Cap, prepare_cap, release_rows, secure_source, seeded_source, spherical_cap
+from tacit.noise import Cap, prepare_cap, secure_source, seeded_source, spherical_cap
 from tacit.noise.exact.gaussian_pairs import LOG_ERROR, TURN_ERROR, LazyNormals
 from tacit.noise.exact.interval_arithmetic import GUARD_BITS, Arithmetic, LazyUniform, ends
 from tacit.noise.exact.sphere_coordinate import Latitude
-from tacit.noise.prepared import apply_rows, reflect_row
+from tacit.noise.prepared import apply_rows, reflect_row, release_rows
 from tacit.noise.spherical_cap import CapWords, LazyCapRow, _is_positive, _kernel_margin, _reflected
 from tests.noise.helpers import ACCEPT, REJECT, WordSource
 

@@ -11,7 +11,8 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom, kstest
 
-from tacit.noise import SensitivityViolation, lattice_spacing, recording
+from tacit.noise import SensitivityViolation, recording
+from tacit.noise.exact.lattice import lattice_spacing
 from tacit.noise.stable_histogram import count_std, frequent, frequent_event, threshold
 from tacit.privacy import Gaussian, Guarantee, Relation
 from tacit.testing import exact_delta_1d, replay

@@ -22,7 +22,8 @@ from tacit.privacy import (
     Repeated,
     SmoothGaussian,
 )
-from tacit.queries import Facts, Held, Session, Slot, Votes
+from tacit.queries import Facts, Held, Session, Slot
+from tacit.queries.votes import Votes
 from tacit.queries.votes_cost import SeveralClasses, Table, TwoClasses, votes_renyi
 from tacit.records import Bounds
 

@@ -23,7 +23,7 @@ from tacit.pate import (
     teachers,
 )
 from tacit.privacy import Relation
-from tacit.queries import Votes
+from tacit.queries.votes import Votes
 from tacit.records import splits as parts_module
 from tacit.testing import replay
 

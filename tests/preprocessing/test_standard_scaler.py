@@ -18,7 +18,8 @@ from tacit.preprocessing import PrivateStandardScaler
 from tacit.preprocessing.standard_scaler import Moments, moments
 from tacit.privacy import Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
-from tacit.queries import ColumnMoments, Session
+from tacit.queries import Session
+from tacit.queries.moments import ColumnMoments
 from tacit.records import Bounds, MemoryRecords
 from tacit.table_facts import EncodedTable, TableFacts
 from tacit.testing import replay

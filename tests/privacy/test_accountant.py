@@ -22,10 +22,8 @@ from tacit.location import Mean
 from tacit.privacy import (
     Accountant,
     AnyAccountant,
-    Booking,
     Budget,
     BudgetExceeded,
-    Filter,
     Gaussian,
     GaussianSum,
     LogisticObjective,
@@ -35,7 +33,8 @@ from tacit.privacy import (
     RenyiSum,
     SumOfEpsilons,
 )
-from tacit.privacy.filters import Charge
+from tacit.privacy.filters import Charge, Filter
+from tacit.privacy.guarantee import Booking
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.standard_normal((60, 2))

@@ -10,7 +10,6 @@ from scipy.special import ndtr
 
 from tacit.privacy import (
     Accountant,
-    Additive,
     Budget,
     BudgetExceeded,
     Event,
@@ -33,7 +32,7 @@ from tacit.privacy.accounting.gaussian_profile import (
     log_gaussian_delta,
     mu_of_pure,
 )
-from tacit.privacy.filters import Charge
+from tacit.privacy.filters import Additive, Charge
 
 
 def rules(budget: Budget) -> list[Additive]:

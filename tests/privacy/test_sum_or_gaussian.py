@@ -21,6 +21,7 @@ from tacit.privacy import (
     Gaussian,
     Guarantee,
     LinearModelObjective,
+    LogCoshObjective,
     LogisticObjective,
     MonotoneObjective,
     NoisyMajority,
@@ -46,7 +47,6 @@ from tacit.privacy.accounting.gaussian_profile import (
     gaussian_mu,
     mu_of_pure,
 )
-from tacit.privacy.events import LogCoshObjective
 from tacit.privacy.filters import (
     GAUSSIAN_SHARE,
     LEAK_SHARE,

@@ -21,6 +21,7 @@ from tacit.privacy import (
     Gaussian,
     Guarantee,
     LinearModelObjective,
+    LogCoshObjective,
     LogisticObjective,
     MonotoneObjective,
     PureEpsilon,
@@ -31,7 +32,6 @@ from tacit.privacy import (
 )
 from tacit.privacy.accounting import loss_distribution
 from tacit.privacy.accounting.loss_distribution import from_profile, good_interval, points_of
-from tacit.privacy.events import LogCoshObjective
 from tests.privacy.test_appendix_a import Fit, exact_delta
 
 Array = npt.NDArray[np.float64]

@@ -15,21 +15,18 @@ import tacit.queries.noise as noisy_sum_module
 from tacit.noise import SensitivityViolation, draw_ahead, seeded_source
 from tacit.noise.gaussian import gaussian
 from tacit.privacy import Gaussian, Relation, Repeated, SampledGaussian
-from tacit.queries import (
-    AtMost,
+from tacit.queries import AtMost, Facts, GaussianNoise, NoisySum, PoissonSample, Session, Slot
+from tacit.queries.clipped_sum import (
+    BandedNoise,
     ClippedSum,
     ClippedSumAndCount,
+    CorrelatedNoise,
     CorrelatedStep,
-    Facts,
-    GaussianNoise,
-    NoisySum,
     OrderedRun,
     OrderedSum,
-    PoissonSample,
-    Session,
-    Slot,
+    TreeNoise,
+    _Gradients,
 )
-from tacit.queries.clipped_sum import BandedNoise, CorrelatedNoise, TreeNoise, _Gradients
 from tacit.records import Bounds
 from tacit.records.splits import Sample, poisson_choice
 from tacit.testing import replay

@@ -12,7 +12,8 @@ from tacit.noise import SensitivityViolation, recording
 from tacit.noise.release import Entry
 from tacit.noise.stable_histogram import count_std, threshold
 from tacit.privacy import Composed, Gaussian, RareLeak, Relation
-from tacit.queries import Facts, FrequentValues, Session, Slot
+from tacit.queries import Facts, Session, Slot
+from tacit.queries.count import FrequentValues
 from tacit.records import Bounds
 from tacit.testing import replay
 

@@ -15,7 +15,8 @@ from tacit.metrics.planning import bin_edges
 from tacit.noise import Norm
 from tacit.noise.summation import sum_sensitivity
 from tacit.privacy import Relation
-from tacit.queries import Facts, GaussianNoise, NoisySum, Sensitivity, plain_facts
+from tacit.queries import Facts, GaussianNoise, NoisySum, Sensitivity
+from tacit.queries.base import plain_facts
 from tacit.queries.evaluation import (
     Answered,
     CandidateMistakes,

@@ -27,17 +27,11 @@ from tacit.erm.losses import (
 )
 from tacit.privacy import Relation
 from tacit.queries import Facts, Gradient
-from tacit.records import (
-    Bounds,
-    ChunkedRecords,
-    ClassWeights,
-    MemoryRecords,
-    RecordSource,
-    ReweightedRecords,
-)
+from tacit.records import Bounds, ChunkedRecords, MemoryRecords, RecordSource
 from tacit.records.exact.lattice import RowLattice
 from tacit.records.grouped import PeopleInMemory
 from tacit.records.privacy_unit import people_of
+from tacit.records.reweighted import ClassWeights, ReweightedRecords
 
 D, N = 6, 500
 SCORES = [LogisticLoss(), SoftmaxLoss(4), HingeLoss(), QuantileLoss(0.3), HuberLoss(0.5)]

@@ -18,15 +18,8 @@ from tacit.erm.plan import PerturbedMinimizerLaw
 from tacit.noise import Source, recording, secure_source
 from tacit.noise.release import Entry
 from tacit.privacy import Event, Gaussian, Relation
-from tacit.queries import (
-    ClippedNorms,
-    Facts,
-    GaussianNoise,
-    NoisySum,
-    OuterProducts,
-    Session,
-    Slot,
-)
+from tacit.queries import Facts, GaussianNoise, NoisySum, Session, Slot
+from tacit.queries.hessian import ClippedNorms, OuterProducts
 from tacit.queries.moments import pack
 from tacit.records import Bounds, MemoryRecords
 

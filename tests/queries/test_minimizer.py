@@ -29,17 +29,11 @@ from tacit.erm.preconditioning import Preconditioner
 from tacit.erm.solvers import Perturbed, certified_solver, minimize_certified
 from tacit.noise import Release, SensitivityViolation, secure_source
 from tacit.privacy import Budget, Gaussian, PureObjective, Relation
-from tacit.queries import (
-    Facts,
-    GaussianObjectiveNoise,
-    PerturbedMinimizer,
-    Session,
-    Slot,
-    SphereObjectiveNoise,
-)
-from tacit.queries.minimizer import least_ridge
-from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
+from tacit.queries import Facts, PerturbedMinimizer, Session, Slot
+from tacit.queries.minimizer import GaussianObjectiveNoise, SphereObjectiveNoise, least_ridge
+from tacit.records import Bounds, MemoryRecords
 from tacit.records.block import Coordinates
+from tacit.records.reweighted import LeverageWeights, ReweightedRecords
 from tacit.testing import replay
 
 LOSSES = [LogisticLoss(), LogCoshLoss(0.25), SoftmaxLoss(3)]

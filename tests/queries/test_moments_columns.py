@@ -10,7 +10,8 @@ import pytest
 from tacit.noise import Norm
 from tacit.noise.summation import sum_sensitivity
 from tacit.privacy import Relation
-from tacit.queries import ColumnMoments, Facts
+from tacit.queries import Facts
+from tacit.queries.moments import ColumnMoments
 from tacit.records import Bounds, MemoryRecords
 
 LIMITS = ((0.0, 10.0), (-1.0, 1.0), (5.0, 6.0))

@@ -25,24 +25,18 @@ from tacit.privacy import (
 from tacit.privacy.accounting.number_of_trials import FixedTries
 from tacit.queries import (
     AtMost,
-    BestOfTries,
-    CandidateMistakes,
-    DisjointParts,
     Facts,
     GaussianNoise,
-    InParts,
-    MistakeBalance,
     NoisySum,
-    Questions,
     Selection,
     Sensitivity,
     Session,
     Slot,
-    Split,
-    best_of,
-    plain_facts,
 )
+from tacit.queries.base import plain_facts
+from tacit.queries.evaluation import CandidateMistakes, MistakeBalance
 from tacit.queries.prepaid import Prepaid
+from tacit.queries.session import BestOfTries, DisjointParts, InParts, Questions, Split, best_of
 from tacit.records import Bounds
 from tacit.table_facts import EncodedTable, TableFacts
 from tacit.testing import replay

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.noise import Decision, Norm, recording
+from tacit.noise import Norm, recording
+from tacit.noise.release import Decision
 from tacit.privacy import (
-    Booking,
     Budget,
     Composed,
     Event,
@@ -23,38 +23,34 @@ from tacit.privacy import (
     Relation,
     Repeated,
 )
+from tacit.privacy.guarantee import Booking
 from tacit.queries import (
     AtMost,
     Count,
     CoveredBy,
     Exactly,
-    ExchangedFor,
     Facts,
     GaussianNoise,
     GaussianSum,
-    GreatestCounts,
-    Leads,
-    LeastEigenvalue,
     NoisySum,
     OneRecordEach,
     PoissonSample,
-    Reweighted,
     SecondMoment,
-    Sequence,
     Session,
     Slot,
     SphereNoise,
-    Votes,
     composed,
-    exchanged,
     split_budget,
 )
-from tacit.records import Bounds, ClassWeights, MemoryRecords
+from tacit.queries.moments import LeastEigenvalue
+from tacit.queries.session import ExchangedFor, Reweighted, Sequence, exchanged
+from tacit.queries.votes import GreatestCounts, Leads, Votes
+from tacit.records import Bounds, MemoryRecords
 from tacit.records.grouped import PeopleInMemory
 from tacit.records.privacy_unit import people_of
+from tacit.records.reweighted import ClassWeights
+from tests.queries.helpers import BOUNDS, FACTS, records
 
-BOUNDS = Bounds(row_norm=1.0)
-FACTS = Facts(BOUNDS, 2, Relation.ADD_REMOVE)
 PERSON = Facts(BOUNDS, 2, Relation.ADD_REMOVE_PERSON)
 CLASSES = Bounds(row_norm=1.0, n_classes=2)
 SHARES = ClassWeights((1.0, 0.5))
@@ -62,10 +58,6 @@ SHARES = ClassWeights((1.0, 0.5))
 
 def count(multiplier: float) -> NoisySum:
     return NoisySum(Count(), GaussianNoise(multiplier))
-
-
-def records() -> MemoryRecords:
-    return MemoryRecords(np.full((50, 2), 0.5), None, BOUNDS)
 
 
 def labelled() -> MemoryRecords:

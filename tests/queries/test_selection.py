@@ -14,18 +14,9 @@ from tacit.erm.losses import HuberLoss, LogisticLoss, SmoothHingeLoss
 from tacit.noise import SensitivityViolation, recording, secure_source
 from tacit.noise.release import Entry
 from tacit.privacy import ExponentialMechanism, Relation
-from tacit.queries import (
-    CandidateRisks,
-    Facts,
-    Quantile,
-    RiskInBall,
-    Selection,
-    Session,
-    Slot,
-    selection,
-)
+from tacit.queries import Facts, Quantile, Selection, Session, Slot, selection
 from tacit.queries import selection as quantile
-from tacit.queries.selection import _Risk, rank_utility
+from tacit.queries.selection import CandidateRisks, RiskInBall, _Risk, rank_utility
 from tacit.records import Bounds, ChunkedRecords, MemoryRecords
 from tacit.testing import replay
 

@@ -11,7 +11,7 @@ import pytest
 from tacit.noise import Norm, Release, seeded_source
 from tacit.noise.bounded import Bounded
 from tacit.noise.gaussian import gaussian
-from tacit.privacy import Composed, Gaussian, NonPrivate, Relation, Repeated
+from tacit.privacy import Composed, Gaussian, NonPrivate, Repeated
 from tacit.queries import (
     AtMost,
     Count,
@@ -24,17 +24,11 @@ from tacit.queries import (
     Slot,
     composed,
 )
-from tacit.records import Bounds, MemoryRecords
+from tests.queries.helpers import BOUNDS, FACTS, records
 
-BOUNDS = Bounds(row_norm=1.0)
-FACTS = Facts(BOUNDS, 2, Relation.ADD_REMOVE)
 COUNT = NoisySum(Count(), GaussianNoise(2.0))
 TOTAL = NoisySum(PointSum(), GaussianNoise(4.0))
 SLOTS = {"count": Slot(COUNT.event(FACTS)), "total": Slot(TOTAL.event(FACTS))}
-
-
-def records() -> MemoryRecords:
-    return MemoryRecords(np.full((50, 2), 0.5), None, BOUNDS)
 
 
 def session(slots: Any = None, planned: Any = None, source: Any = None) -> Session:

@@ -30,26 +30,23 @@ from tacit.privacy.events.objective import LossBound, _below_curvature
 from tacit.queries import (
     Count,
     CoveredBy,
-    ExchangedFor,
     Facts,
     GaussianNoise,
     GaussianSum,
     NoisySum,
     OneRecordEach,
     PoissonSample,
-    Sequence,
     Session,
     Slot,
     composed,
-    exchanged,
 )
-from tacit.records import Bounds, MemoryRecords, Sample
+from tacit.queries.session import ExchangedFor, Sequence, exchanged
+from tacit.records import MemoryRecords, Sample
 from tacit.records.grouped import PeopleInMemory
 from tacit.records.privacy_unit import people_of
+from tests.queries.helpers import BOUNDS, FACTS, records
 
-BOUNDS = Bounds(row_norm=1.0)
 ADD = Relation.ADD_REMOVE
-FACTS = Facts(BOUNDS, 2, ADD)
 OBJECTIVES: list[Any] = [
     LogisticObjective(1.0, 10.0, 3.7),
     MonotoneObjective(1.0, 0.25, 10.0, 3.8),
@@ -58,10 +55,6 @@ OBJECTIVES: list[Any] = [
     SoftmaxObjective(1.0, 5, 71.0, 5.9),
     PureObjective(1.0, 0.25, 10.0, 1.0, 2),
 ]
-
-
-def records() -> MemoryRecords:
-    return MemoryRecords(np.full((50, 2), 0.5), None, BOUNDS)
 
 
 def session(slots: dict[str, Slot], facts: Facts = FACTS, of: Any = None) -> Session:

@@ -16,19 +16,16 @@ from tacit.noise import Norm
 from tacit.noise.summation import bounded_sum
 from tacit.privacy import Relation
 from tacit.queries import (
-    CandidateRisks,
-    ColumnMoments,
     Facts,
     GaussianNoise,
     LaplaceNoise,
-    Measured,
     PerturbedMinimizer,
-    PreconditionedGradient,
     Quantile,
-    RiskInBall,
     SphereNoise,
 )
-from tacit.queries.gradient import rounds_too_much
+from tacit.queries.gradient import Measured, PreconditionedGradient, rounds_too_much
+from tacit.queries.moments import ColumnMoments
+from tacit.queries.selection import CandidateRisks, RiskInBall
 from tacit.records import Bounds
 from tacit.records.block import Coordinates
 from tacit.records.grouped import PeopleInMemory

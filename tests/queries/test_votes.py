@@ -12,34 +12,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.noise import Norm, SensitivityViolation, recording, seeded_source
+from tacit.noise import Entry, Norm, SensitivityViolation, recording, seeded_source
 from tacit.noise.gaussian import smooth_gaussian
-from tacit.noise.release import Entry
 from tacit.noise.selection import finite
 from tacit.privacy import Gaussian, NoisyMajority, PureEpsilon, Relation, Repeated, SmoothGaussian
-from tacit.queries import (
-    AtMost,
-    Facts,
-    GaussianNoise,
+from tacit.queries import AtMost, Facts, GaussianNoise, NoisySum, Session, Slot
+from tacit.queries.votes import (
+    STEPS,
     GaussianWinners,
     GreatestCounts,
     LaplaceWinners,
     Leads,
     Majorities,
-    NoisySum,
     PredictionSum,
-    Session,
     SharedVotes,
-    Slot,
-    SmoothValue,
     Thresholds,
     Votes,
-    VotesCost,
+    count_votes,
 )
-from tacit.queries.votes import STEPS, count_votes
 from tacit.queries.votes_cost import (
     SeveralClasses,
+    SmoothValue,
     TwoClasses,
+    VotesCost,
     log_chance_of_upset,
     query_renyi,
     smooth_sensitivity,

@@ -19,19 +19,11 @@ from tacit.erm.objective import records_gradient
 from tacit.noise import Norm, summation
 from tacit.noise.summation import bounded_sum
 from tacit.privacy import Relation
-from tacit.records import (
-    Block,
-    Bounds,
-    ChunkedRecords,
-    MappedRows,
-    MemoryRecords,
-    chunked,
-    lazy_table,
-    memory,
-)
+from tacit.records import Block, Bounds, ChunkedRecords, MemoryRecords, chunked, lazy_table, memory
 from tacit.records.block import Coordinates, factors_of, measured
 from tacit.records.exact.lattice import LatticeTable
 from tacit.records.grouped import PeopleInMemory
+from tacit.records.lazy_table import MappedRows
 from tacit.records.privacy_unit import people_of
 from tacit.row_clipping import clip_factors
 

@@ -13,9 +13,10 @@ from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.location import GeometricMedian, Mean, Median
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Accountant, Budget, Relation
-from tacit.records import Bounds, ChunkedRecords, ClassWeights, MemoryRecords, ReweightedRecords
+from tacit.records import Bounds, ChunkedRecords, MemoryRecords
 from tacit.records.grouped import PeopleInMemory, PeopleInSource
 from tacit.records.privacy_unit import people_of
+from tacit.records.reweighted import ClassWeights, ReweightedRecords
 from tacit.testing import replay
 
 RNG = np.random.default_rng(0)

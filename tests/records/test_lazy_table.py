@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from tacit.features import GaussianKernel, RandomFourierFeatures
-from tacit.records import Block, Bounds, MappedRows, MemoryRecords
+from tacit.records import Block, Bounds, MemoryRecords
 from tacit.records import memory as memory_module
 from tacit.records.block import usual_rows
 from tacit.records.grouped import PeopleInMemory
+from tacit.records.lazy_table import MappedRows
 from tacit.records.privacy_unit import people_of
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, (900, 4))

@@ -22,7 +22,8 @@ from tacit.linear_model import (
 )
 from tacit.location import GeometricMedian, Mean, Median
 from tacit.privacy import Accountant, Budget, BudgetExceeded, PureEpsilon
-from tacit.records import Bounds, ChunkedRecords, MemoryRecords, open_records
+from tacit.records import Bounds, ChunkedRecords, MemoryRecords
+from tacit.records.memory import open_records
 from tacit.testing import replay
 
 N = 400

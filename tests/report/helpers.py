@@ -10,15 +10,8 @@ import numpy as np
 from tacit.linear_model import LogisticRegression
 from tacit.pipeline import PrivatePipeline
 from tacit.privacy import Gaussian, Guarantee
-from tacit.report import (
-    AccuracyPicture,
-    AccuracyPoint,
-    Coefficient,
-    Coefficients,
-    PlannedMechanism,
-    PublicFact,
-    ReportFacts,
-)
+from tacit.report import AccuracyPicture, AccuracyPoint, ReportFacts
+from tacit.report.facts import Coefficient, Coefficients, PlannedMechanism, PublicFact
 from tacit.schema import (
     Boolean,
     Category,

@@ -25,15 +25,12 @@ from tacit.privacy import Budget, Gaussian, Guarantee, PureEpsilon
 from tacit.report import (
     AccuracyPicture,
     AccuracyPoint,
-    Coefficient,
-    Coefficients,
-    PlannedMechanism,
-    PublicFact,
     ReportFacts,
     facts_of,
     write_ledger,
     write_report,
 )
+from tacit.report.facts import Coefficient, Coefficients, PlannedMechanism, PublicFact
 from tacit.schema import Category, ClassTarget, Number, Schema
 from tests.report.helpers import facts, picture, table_model
 

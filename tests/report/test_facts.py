@@ -5,7 +5,8 @@ import math
 
 import pytest
 
-from tacit.report import AccuracyPicture, AccuracyPoint, Coefficient, ReportFacts
+from tacit.report import AccuracyPicture, AccuracyPoint, ReportFacts
+from tacit.report.facts import Coefficient
 from tests.report.helpers import PROMISE
 
 

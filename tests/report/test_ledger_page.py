@@ -10,8 +10,8 @@ import pytest
 from tacit.ledger import Ledger
 from tacit.ledger.entries import File
 from tacit.privacy import Budget, Composed, Gaussian, Parallel, PureEpsilon
-from tacit.report import render_ledger
 from tacit.report.charts import whole_axis
+from tacit.report.pages import render_ledger
 from tacit.report.wording import rounded_down, rounded_up
 
 SHA256 = "cd" * 32

@@ -23,8 +23,8 @@ def test_every_mechanism_has_a_name() -> None:
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_every_plan_has_a_sentence(delta: float) -> None:
     sentences = []
-    for name in MECHANISMS:
-        if name == "sufficient_statistics":
+    for name, mechanism in MECHANISMS.items():
+        if mechanism.uses_moments:
             model = LinearRegression(1.0, delta, label_range=(-1, 1), mechanism=name)
         else:
             model = LogisticRegression(1.0, delta, classes=[0, 1], n_records=5000, mechanism=name)
@@ -32,7 +32,7 @@ def test_every_plan_has_a_sentence(delta: float) -> None:
             sentences.append(planned(model.plan(5), chosen=True).noise)
         except CannotSolve:
             assert delta == 0.0
-    assert len(set(sentences)) == len(sentences) == (2 if delta == 0.0 else 5)
+    assert len(set(sentences)) == len(sentences) >= (2 if delta == 0.0 else 5)
     assert all(s.endswith(".") and "nan" not in s.split() for s in sentences)
 
 

@@ -11,18 +11,8 @@ import pytest
 
 from tacit.linear_model import LogisticRegression
 from tacit.privacy import Gaussian, Guarantee, NonPrivate
-from tacit.report import (
-    AccuracyPicture,
-    AccuracyPoint,
-    Coefficient,
-    Coefficients,
-    PlannedMechanism,
-    PublicFact,
-    ReportFacts,
-    facts_of,
-    render,
-    write_report,
-)
+from tacit.report import AccuracyPicture, AccuracyPoint, ReportFacts, facts_of, render, write_report
+from tacit.report.facts import Coefficient, Coefficients, PlannedMechanism, PublicFact
 from tacit.report.write import render_comparison
 from tacit.schema import Category, ClassTarget, Number, Schema
 from tests.report.helpers import Element, facts, picture, read, table_model

@@ -19,9 +19,9 @@ from tacit.schema import (
     SchemaError,
     TableError,
     encode_file,
-    encode_rows,
     encode_table,
 )
+from tacit.schema.encoding import encode_rows
 from tests.schema.helpers import LABELS, RECORDS, ROWS, SCHEMA, columns, write_csv
 
 

@@ -12,7 +12,6 @@ from tacit.schema import (
     Boolean,
     Category,
     ClassTarget,
-    ColumnCheck,
     Ignored,
     Indicator,
     Intervals,
@@ -23,6 +22,7 @@ from tacit.schema import (
     TableError,
     check_file,
 )
+from tacit.schema.columns import ColumnCheck
 from tests.schema.helpers import HEADER, RECORDS, SCHEMA, WORDS, columns, write_csv
 
 # Of RECORDS with one more, whose label is not declared: records, missing, unreadable, clipped.

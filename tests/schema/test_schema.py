@@ -15,9 +15,9 @@ from tacit.schema import (
     NumberTarget,
     Schema,
     SchemaError,
-    encode_rows,
 )
 from tacit.schema.column_kinds import FALSE_WORDS, TRUE_WORDS
+from tacit.schema.encoding import encode_rows
 from tests.schema.helpers import ROWS, SCHEMA, columns
 
 

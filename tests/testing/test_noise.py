@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from tacit.noise import Norm, lattice_spacing
+from tacit.noise import Norm
 from tacit.noise.bounded import Bounded
+from tacit.noise.exact.lattice import lattice_spacing
 from tacit.noise.gaussian import gaussian
 from tacit.noise.laplace import laplace
 from tacit.privacy import Relation

@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.noise import Norm, ReplayMismatch, SensitivityViolation, decide, secure_source
+from tacit.noise import Norm, ReplayMismatch, SensitivityViolation, secure_source
 from tacit.noise.bounded import Bounded
 from tacit.noise.gaussian import gaussian
+from tacit.noise.release import decide
 from tacit.privacy import Relation
 from tacit.testing import replay
 

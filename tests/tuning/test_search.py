@@ -16,23 +16,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 import tacit
-from tacit.estimators.parameters import RENAMED
+from tacit.checks import RENAMED
 from tacit.features import GaussianKernel, RandomFourierFeatures
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.pipeline import PrivatePipeline
 from tacit.preprocessing import PrivateQuantileBounds, PrivateStandardScaler
 from tacit.privacy import Accountant, BestOf, Budget, BudgetExceeded, Gaussian
 from tacit.queries import noise as noisy_sum
-from tacit.schema import (
-    ClassTarget,
-    Column,
-    Number,
-    OpenCategory,
-    OpenNumber,
-    Schema,
-    SchemaEncoder,
-    Unit,
-)
+from tacit.schema import ClassTarget, Number, OpenCategory, OpenNumber, Schema, SchemaEncoder, Unit
+from tacit.schema.columns import Column
 from tacit.table_facts import EncodedTable, TableFacts
 from tacit.table_model import TableModel
 from tacit.tuning import (

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator, RegressorMixin, is_classifier
 from tacit.linear_model import LinearRegression
 from tacit.noise import seeded_source
 from tacit.privacy import ExponentialMechanism, Relation
-from tacit.queries import CandidateMistakes, MistakeBalance, plain_facts
+from tacit.queries.base import plain_facts
+from tacit.queries.evaluation import CandidateMistakes, MistakeBalance
 from tacit.table_facts import EncodedTable, TableFacts
 from tacit.tuning import DisjointSearch
 from tacit.tuning.trials import MistakesOfEach, Run, mistakes

@@ -176,7 +176,7 @@ def audit(
 
     Examples
     --------
-    >>> from tacit.audit.estimators import audit
+    >>> from tacit.audit import audit
     >>> from tacit.linear_model import LogisticRegression
     >>> model = LogisticRegression(
     ...     8.0, 1e-5, row_norm=1.0, classes=[0, 1], regularization=1.0, fit_intercept=False

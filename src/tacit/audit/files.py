@@ -44,7 +44,7 @@ class FileAudit:
 
     Examples
     --------
-    >>> from tacit.audit import FileAudit
+    >>> from tacit.audit.files import FileAudit
     >>> print(FileAudit(80, 80).conclusion.split(":")[0])
     80 pairs of files that differ in one line were fitted with the same noise
     """

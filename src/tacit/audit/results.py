@@ -54,7 +54,8 @@ class Audit:
 
     Examples
     --------
-    >>> from tacit.audit import Audit, Finding
+    >>> from tacit.audit import Audit
+    >>> from tacit.audit.results import Finding
     >>> from tacit.privacy import Budget
     >>> found = Audit("a sum", Budget(1.0, 1e-6), 0.05, (Finding("by hand", 0.8, "nothing"),))
     >>> found.strongest.epsilon, found.above_claim

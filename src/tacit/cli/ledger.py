@@ -21,7 +21,8 @@ from tacit.cli.running import Refused, before_records
 if TYPE_CHECKING:
     from tacit.ledger import Ledger, LedgerStatus
     from tacit.ledger.state import Terms
-    from tacit.privacy import Booking, Event
+    from tacit.privacy import Event
+    from tacit.privacy.guarantee import Booking
     from tacit.saving import Certificate
 
 

@@ -13,6 +13,7 @@ import typer
 
 from tacit.cli import output
 from tacit.cli.running import Refused
+from tacit.mechanism_names import MECHANISM_NAMES
 
 if TYPE_CHECKING:
     from tacit.cli.ledger import Protected
@@ -91,8 +92,7 @@ MechanismName = Annotated[
     typer.Option(
         "--mechanism",
         help="The mechanism: auto (least predicted cost), "
-        "objective_perturbation, noisy_gradient, output_perturbation, sufficient_statistics or "
-        "noisy_sgd.",
+        f"{', '.join(MECHANISM_NAMES[1:-1])} or {MECHANISM_NAMES[-1]}.",
     ),
 ]
 

@@ -16,7 +16,8 @@ from tacit.cli.files import check_new
 from tacit.cli.running import Refused, before_records
 
 if TYPE_CHECKING:
-    from tacit.schema import ColumnCheck, Schema
+    from tacit.schema import Schema
+    from tacit.schema.columns import ColumnCheck
 
 
 _NOT_PRIVATE = (
@@ -86,7 +87,7 @@ def unreadable(checks: Iterable[ColumnCheck]) -> Iterator[str]:
     Examples
     --------
     >>> from tacit.cli.schema import unreadable
-    >>> from tacit.schema import ColumnCheck
+    >>> from tacit.schema.columns import ColumnCheck
     >>> for sentence in unreadable([ColumnCheck("sex", "category", 1000, unreadable=812)]):
     ...     print(sentence[:69])
     column 'sex': 812 of 1,000 values are none that the schema declares,

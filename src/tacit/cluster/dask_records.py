@@ -238,7 +238,7 @@ class DaskRecords:
     --------
     >>> import numpy as np
     >>> from distributed import Client
-    >>> from tacit.cluster.dask_records import DaskRecords
+    >>> from tacit.cluster import DaskRecords
     >>> from tacit.records import Bounds
     >>> parts = [(np.full((2, 2), k), np.full(2, float(k))) for k in range(3)]
     >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:

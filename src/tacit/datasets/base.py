@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.schema import Category as OneHot
-from tacit.schema import Column as Feature
-from tacit.schema import ColumnCheck, Intervals, Number
-from tacit.schema import encode_rows as encode
+from tacit.schema import Intervals, Number
+from tacit.schema.columns import Column as Feature
+from tacit.schema.columns import ColumnCheck
+from tacit.schema.encoding import encode_rows as encode
 
 VARIABLE = "TACIT_DATA"
 

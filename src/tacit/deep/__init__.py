@@ -8,7 +8,7 @@ except ImportError as _why:
         "'tacit[deep]' (docs/networks.md says how to get the smaller build without CUDA)."
     ) from _why
 
-from tacit.deep.callbacks import Callback, Moment, Progress, PublicEvaluation
+from tacit.deep.callbacks import Moment, Progress, PublicEvaluation
 from tacit.deep.checkpoint import CheckpointError
 from tacit.deep.clipping import (
     AutomaticClip,
@@ -21,23 +21,19 @@ from tacit.deep.clipping import (
 from tacit.deep.clipping.clip import AdaptiveClip
 from tacit.deep.networks import PCALayer
 from tacit.deep.neural_network import NeuralClassifier, NeuralRegressor
-from tacit.deep.optimizer_step import constant, decayed_late
+from tacit.deep.optimizer_step import decayed_late
 from tacit.deep.ordered_trainer import OrderedTrainer
-from tacit.deep.planning import EpochCost
 from tacit.deep.records import PublicData
 from tacit.deep.trainer import PrivateTrainer
-from tacit.queries.clipped_sum import BandedNoise, CorrelatedNoise, TreeNoise
+from tacit.queries.clipped_sum import BandedNoise, TreeNoise
 
 __all__ = [
     "AdaptiveClip",
     "AutomaticClip",
     "BandedNoise",
-    "Callback",
     "CannotClip",
     "CheckpointError",
     "Clip",
-    "CorrelatedNoise",
-    "EpochCost",
     "FlatClip",
     "Moment",
     "NeuralClassifier",
@@ -50,7 +46,6 @@ __all__ = [
     "PublicData",
     "PublicEvaluation",
     "TreeNoise",
-    "constant",
     "decayed_late",
     "without_batch_norm",
 ]

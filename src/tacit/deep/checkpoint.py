@@ -20,7 +20,8 @@ from typing import Any
 import torch
 
 from tacit.engine import Plan
-from tacit.privacy import AnyAccountant, Booking, Event, event_from_dict
+from tacit.privacy import AnyAccountant, Event, event_from_dict
+from tacit.privacy.guarantee import Booking
 from tacit.saving.container import write_whole
 
 _STEP, _END = b".", b"!"

@@ -35,7 +35,7 @@ class PCALayer(nn.Module):
     Examples
     --------
     >>> import numpy as np, torch
-    >>> from tacit.deep.networks import PCALayer
+    >>> from tacit.deep import PCALayer
     >>> X = np.random.default_rng(0).normal(0, 0.2, (20_000, 20))
     >>> layer = PCALayer(5, epsilon=1.0, delta=1e-6, row_norm=1.0).fit(X)
     >>> layer(torch.zeros(2, 20)).shape

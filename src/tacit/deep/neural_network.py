@@ -22,7 +22,8 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from tacit import checks
 from tacit.deep.callbacks import Callback, Progress
-from tacit.deep.clipping import Clip, FlatClip, Like
+from tacit.deep.clipping import Clip, FlatClip
+from tacit.deep.clipping.mixing_check import Like
 from tacit.deep.clipping.model_state import in_mode
 from tacit.deep.networks import Factory, network_of, parameter_count
 from tacit.deep.optimizer_step import decayed_late
@@ -48,8 +49,8 @@ from tacit.estimators.parameters import (
 )
 from tacit.estimators.tables import note_columns, rows_to_ask_about
 from tacit.privacy import AnyAccountant, Budget, Relation
-from tacit.records import UnreadTable, as_numbers
-from tacit.records.lazy_table import has_people, shown_rows
+from tacit.records.lazy_table import UnreadTable, has_people, shown_rows
+from tacit.records.rows_and_labels import as_numbers
 from tacit.registry import ACCURACY, NAMES, R2, Example, Link, ModelSpec, Predicts
 from tacit.saving.container import NotAModel
 
@@ -313,7 +314,7 @@ class NeuralClassifier(ClassifierMixin, Neural):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.deep.neural_network import NeuralClassifier
+    >>> from tacit.deep import NeuralClassifier
     >>> X = np.random.default_rng(0).uniform(-1, 1, (20_000, 2))
     >>> y = X[:, 0] * X[:, 1] > 0  # no linear model tells these apart
     >>> model = NeuralClassifier(3.0, 1e-6, n_records=20_000, n_steps=200).fit(X, y)
@@ -440,7 +441,7 @@ momentum, clip, average_last, relation, accountant, random_state, verbose
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.deep.neural_network import NeuralRegressor
+    >>> from tacit.deep import NeuralRegressor
     >>> X = np.random.default_rng(0).uniform(-1, 1, (20_000, 2))
     >>> y = np.abs(X[:, 0])
     >>> told = {"label_range": (0, 1), "n_records": 20_000, "n_steps": 200}

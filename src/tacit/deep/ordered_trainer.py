@@ -10,8 +10,9 @@ from torch import nn
 
 from tacit import checks
 from tacit.deep.callbacks import Callback, Moment, checked_callbacks, try_evaluations
-from tacit.deep.clipping import Clip, FlatClip, book_keeper
+from tacit.deep.clipping import Clip, FlatClip
 from tacit.deep.clipping.clip import AdaptiveClip
+from tacit.deep.clipping.mixing_check import book_keeper
 from tacit.deep.clipping.model_state import in_mode
 from tacit.deep.optimizer_step import Descent, Schedule, constant
 from tacit.deep.planning import facts_of
@@ -22,8 +23,14 @@ from tacit.noise import Source, secure_source
 from tacit.privacy import AnyAccountant, Budget, Guarantee
 from tacit.privacy.accountant import planning_budget
 from tacit.privacy.accounting.calibration import least_noise
-from tacit.queries import CorrelatedStep, OrderedRun, OrderedSum, Session
-from tacit.queries.clipped_sum import CorrelatedNoise, TreeNoise
+from tacit.queries import Session
+from tacit.queries.clipped_sum import (
+    CorrelatedNoise,
+    CorrelatedStep,
+    OrderedRun,
+    OrderedSum,
+    TreeNoise,
+)
 
 
 class OrderedTrainer:

@@ -12,7 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tacit.deep.clipping import BookKeeper, Clip, Like, Sums, added
+from tacit.deep.clipping import Clip
+from tacit.deep.clipping.book_keeping import BookKeeper, Sums, added
+from tacit.deep.clipping.mixing_check import Like
 from tacit.deep.clipping.randomness import (
     Keys,
     blank_keys,

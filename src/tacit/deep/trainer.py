@@ -24,14 +24,17 @@ from tacit.deep.callbacks import (
     try_evaluations,
 )
 from tacit.deep.checkpoint import Checkpoint, CheckpointError, checkpoint_path, has_booked
-from tacit.deep.clipping import BookKeeper, Clip, FlatClip, book_keeper
+from tacit.deep.clipping import Clip, FlatClip
+from tacit.deep.clipping.book_keeping import BookKeeper
 from tacit.deep.clipping.clip import AdaptiveState, state_of
+from tacit.deep.clipping.mixing_check import book_keeper
 from tacit.deep.clipping.model_state import in_mode
 from tacit.deep.optimizer_step import Descent, Schedule, constant
 from tacit.deep.planning import EpochCost, Sampling, epsilon_by_epoch, plan_training, with_slots
 from tacit.deep.records import Opened, PublicData, Unread, records_of
 from tacit.engine import Plan, Released, release_answers
-from tacit.noise import Ahead, Source, draw_ahead
+from tacit.noise import Source, draw_ahead
+from tacit.noise.exact.lattice import Ahead
 from tacit.privacy import AnyAccountant, Budget
 from tacit.privacy.accountant import planning_budget
 from tacit.queries import GaussianNoise, NoisySum, PoissonSample, Session
@@ -107,7 +110,7 @@ class PrivateTrainer:
     6. Dropout masks are derived from a secret key of each record. A change of buffers or frozen
        parameters stops the training.
 
-    **Assumes** what `tacit.deep.clipping.BookKeeper` assumes, that the model stores no records by
+    **Assumes** what `tacit.deep.clipping` assumes, that the model stores no records by
     itself, and that checkpoints are not copied to be resumed twice.
 
     Examples

@@ -1,14 +1,22 @@
 """Private empirical risk minimisation: problems, mechanisms and a planner."""
 
+from tacit.erm import mechanisms
 from tacit.erm.constraints import Box, FeasibleSet, L1Ball, L2Ball, Simplex, WholeSpace
-from tacit.erm.mechanisms.balanced import Balanced, balanced_exactly
-from tacit.erm.mechanisms.exponential import ExponentialInABall, PublicCandidates, QuantileOnALine
-from tacit.erm.mechanisms.noisy_gradient import NoisePace, NoisyGradient
-from tacit.erm.mechanisms.noisy_sgd import NoisySGD
-from tacit.erm.mechanisms.objective_perturbation.mechanism import ObjectivePerturbation
-from tacit.erm.mechanisms.output_perturbation import OutputPerturbation
-from tacit.erm.mechanisms.sufficient_statistics import SufficientStatistics
-from tacit.erm.minimization import Result, choose_plan, minimize, minimize_unread
+
+# registry: mechanisms
+from tacit.erm.mechanisms import ExponentialInABall as ExponentialInABall
+from tacit.erm.mechanisms import NoisyGradient as NoisyGradient
+from tacit.erm.mechanisms import NoisySGD as NoisySGD
+from tacit.erm.mechanisms import ObjectivePerturbation as ObjectivePerturbation
+from tacit.erm.mechanisms import OutputPerturbation as OutputPerturbation
+from tacit.erm.mechanisms import PublicCandidates as PublicCandidates
+from tacit.erm.mechanisms import QuantileOnALine as QuantileOnALine
+from tacit.erm.mechanisms import SufficientStatistics as SufficientStatistics
+
+# end
+from tacit.erm.mechanisms.balanced import Balanced
+from tacit.erm.mechanisms.noisy_gradient import NoisePace
+from tacit.erm.minimization import Result, choose_plan, minimize
 from tacit.erm.objective import Objective
 from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem
 from tacit.erm.preconditioning import SecondMoment
@@ -18,29 +26,20 @@ __all__ = [
     "Balanced",
     "Box",
     "CannotSolve",
-    "ExponentialInABall",
     "FeasibleSet",
     "L1Ball",
     "L2Ball",
     "Mechanism",
     "NoisePace",
-    "NoisyGradient",
-    "NoisySGD",
     "NotCertified",
     "Objective",
-    "ObjectivePerturbation",
-    "OutputPerturbation",
     "Plan",
     "Problem",
-    "PublicCandidates",
-    "QuantileOnALine",
     "Result",
     "SecondMoment",
     "Simplex",
-    "SufficientStatistics",
     "WholeSpace",
-    "balanced_exactly",
     "choose_plan",
     "minimize",
-    "minimize_unread",
 ]
+__all__ += mechanisms.__all__

@@ -25,6 +25,7 @@ from scipy.special import ndtr
 
 from tacit.arrays import Array
 from tacit.erm.constraints import WholeSpace
+from tacit.erm.mechanisms import MECHANISMS
 from tacit.erm.minimization import choose_plan
 from tacit.erm.objective import Objective
 from tacit.erm.plan import (
@@ -40,16 +41,8 @@ from tacit.erm.plan import (
 )
 from tacit.privacy import Budget, Composed, Gaussian, Guarantee
 from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon, gaussian_mu
-from tacit.queries import (
-    ClippedNorms,
-    GaussianNoise,
-    NoisySum,
-    OuterProducts,
-    SecondDerivatives,
-    Session,
-    Slot,
-    SquaredSlopes,
-)
+from tacit.queries import GaussianNoise, NoisySum, Session, Slot
+from tacit.queries.hessian import ClippedNorms, OuterProducts, SecondDerivatives, SquaredSlopes
 from tacit.queries.moments import unpack
 from tacit.queries.noise import split_gaussian
 from tacit.records import RecordSource
@@ -424,9 +417,8 @@ def _together(weights: Plan, budget: Budget, share: float) -> PlanWithErrors:
     mechanism = weights.mechanism
     if not mechanism.has_law:
         raise CannotSolve(
-            f"standard errors are not derived for {mechanism.name}; choose "
-            "'objective_perturbation', 'noisy_gradient' or, for least squares, "
-            "'sufficient_statistics', or set inference=0."
+            f"standard errors are not derived for {mechanism.name}; choose one of "
+            f"{[name for name, kind in MECHANISMS.items() if kind.has_law]}, or set inference=0."
         )
     parts = _parts(weights, budget, share)
     return PlanWithErrors(

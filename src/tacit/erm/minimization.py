@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Array
 from tacit.engine import release_answers, without_noise
-from tacit.erm.mechanisms.exponential import ExponentialInABall, PublicCandidates, QuantileOnALine
-from tacit.erm.mechanisms.noisy_gradient import NoisyGradient
-from tacit.erm.mechanisms.noisy_sgd import NoisySGD
-from tacit.erm.mechanisms.objective_perturbation.mechanism import ObjectivePerturbation
-from tacit.erm.mechanisms.output_perturbation import OutputPerturbation
-from tacit.erm.mechanisms.sufficient_statistics import SufficientStatistics
+from tacit.erm.mechanisms import CANDIDATES as CANDIDATES
+from tacit.erm.mechanisms import KINDS as KINDS
+from tacit.erm.mechanisms import MECHANISMS as MECHANISMS
 from tacit.erm.objective import Objective
 from tacit.erm.plan import CannotSolve, Counted, Errors, Mechanism, Plan, Problem, Solved
 from tacit.erm.solvers import Perturbed, minimize_exactly
+from tacit.mechanism_names import MechanismName as MechanismName
 from tacit.noise import Release, Source
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
 from tacit.queries import Session
@@ -27,29 +25,6 @@ from tacit.records import RecordSource
 from tacit.records.grouped import PeopleInMemory, PeopleInSource
 from tacit.records.source import assumptions_of_source
 
-# Every mechanism by its stored word in saved models; a new mechanism is a file and a line here.
-KINDS: dict[str, type[Mechanism]] = {
-    "objective_perturbation": ObjectivePerturbation,
-    "noisy_gradient": NoisyGradient,
-    "output_perturbation": OutputPerturbation,
-    "sufficient_statistics": SufficientStatistics,
-    "noisy_sgd": NoisySGD,
-    "quantile_on_a_line": QuantileOnALine,
-    "public_candidates": PublicCandidates,
-    "exponential_in_a_ball": ExponentialInABall,
-}
-# What ``mechanism=`` takes: "auto" and the keys of `MECHANISMS`, for type checkers and editors.
-MechanismName = Literal[
-    "auto",
-    "objective_perturbation",
-    "noisy_gradient",
-    "output_perturbation",
-    "sufficient_statistics",
-    "noisy_sgd",
-]
-# Those that need no more than a name; the names that "auto" tries, in order.
-MECHANISMS = {kind.name: kind() for kind in KINDS.values() if kind.is_named}
-CANDIDATES = tuple(name for name, mechanism in MECHANISMS.items() if mechanism.is_candidate)
 _CLEARLY = 1.25  # a later candidate must have less risk by this factor
 
 

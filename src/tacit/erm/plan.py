@@ -408,6 +408,10 @@ class Mechanism(ABC):
 
     name: ClassVar[str]  # the value of ``mechanism=``
     title: ClassVar[str]  # the name in headings
+    key: ClassVar[str] = ""  # the word in saved files, if it is not the name; it never changes
+    page: ClassVar[str] = ""  # its page in docs/mechanisms, if that is not named after it
+    proof: ClassVar[str] = ""  # its page in docs/proofs, if that is not named after it
+    suits: ClassVar[tuple[tuple[str, str], ...]] = ()  # tasks to choose it for, and the reason
     is_named: ClassVar[bool] = True  # whether the name alone configures it
     is_candidate: ClassVar[bool] = True  # whether "auto" considers it
     uses_moments: ClassVar[bool] = False  # whether it needs X'X and X'y only

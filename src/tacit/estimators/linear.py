@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import checks
-from tacit.erm import Objective, Plan, Problem, WholeSpace, minimize_unread
+from tacit.erm import Objective, Plan, Problem, WholeSpace
 from tacit.erm.losses import Loss
-from tacit.erm.minimization import Opened, make_plan
+from tacit.erm.minimization import Opened, make_plan, minimize_unread
 from tacit.erm.plan import Counted
 from tacit.estimators.parameters import (
     Fact,
@@ -43,19 +43,18 @@ from tacit.estimators.tables import (
     weights_of,
 )
 from tacit.privacy import Budget
-from tacit.records import (
-    INTERCEPT_SHARE,
-    Bounds,
+from tacit.records import Bounds, MemoryRecords, RecordSource, RowMap
+from tacit.records.bounds import INTERCEPT_SHARE
+from tacit.records.grouped import PeopleInMemory, PeopleInSource
+from tacit.records.lazy_table import (
     MappedRows,
-    MemoryRecords,
-    RecordSource,
-    RowMap,
     UnreadRecords,
     UnreadTable,
-    open_records,
+    has_people,
+    read_people,
+    shown_rows,
 )
-from tacit.records.grouped import PeopleInMemory, PeopleInSource
-from tacit.records.lazy_table import has_people, read_people, shown_rows
+from tacit.records.memory import open_records
 
 Array = npt.NDArray[np.float64]
 Targets = Callable[[Any, Any, Array | None], tuple[Any, Array | None, Array | None]]

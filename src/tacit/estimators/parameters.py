@@ -7,14 +7,13 @@ A fact is public because somebody declared it, because a type implies it, or bec
 from __future__ import annotations
 
 import copy
-import functools
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from numbers import Integral, Real
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,41 +26,15 @@ from tacit.noise import Source, seeded_source
 from tacit.privacy import Budget, Relation
 from tacit.privacy.accountant import planning_budget
 from tacit.privacy.budget import WeakPromiseWarning, weakness
-from tacit.records import as_labels, as_numbers
 from tacit.records.bounds import checked_row_norm
+from tacit.records.rows_and_labels import as_labels, as_numbers, kind_of_array
 from tacit.records.rows_and_labels import codes_of as codes_of
-from tacit.records.rows_and_labels import kind_of_array
 from tacit.table_facts import EncodedTable, TableFacts
 
 T = TypeVar("T")
-P = ParamSpec("P")
-
 INFER = "infer"
 UNDECLARED_ROW_NORM = 1.0
 UNDECLARED_EPSILON = 1.0
-
-_SEARCH = {"space": "param_distributions", "n_candidates": "n_iter"}
-# Parameters of tacit 0.1 by class, and what they are called now (docs/renamed.md).
-RENAMED: Mapping[str, Mapping[str, str]] = {
-    "DisjointSearch": _SEARCH,
-    "PrivateSearch": {**_SEARCH, "score": "scoring"},
-}
-
-
-def names_of_today(init: Callable[P, T]) -> Callable[P, T]:
-    """Make an ``__init__`` that is given a parameter by its old name say the new one.
-
-    scikit-learn finds the parameters of today: it reads the signature of what is wrapped.
-    """
-    renamed = RENAMED[init.__qualname__.split(".")[0]]
-
-    @functools.wraps(init)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        for old in renamed.keys() & kwargs.keys():
-            raise TypeError(f"{old} is called {renamed[old]} since tacit 0.2.")
-        return init(*args, **kwargs)
-
-    return checked
 
 
 class UndeclaredWarning(UserWarning):

@@ -26,7 +26,7 @@ from tacit.estimators.parameters import (
 )
 from tacit.estimators.tables import clipped_scores
 from tacit.privacy import AnyAccountant, Budget, Relation
-from tacit.records import as_numbers
+from tacit.records.rows_and_labels import as_numbers
 
 Array = npt.NDArray[np.float64]
 

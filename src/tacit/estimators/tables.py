@@ -12,27 +12,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import validate_data
 
-from tacit.erm import Balanced, Mechanism, balanced_exactly
+from tacit.erm import Balanced, Mechanism
+from tacit.erm.mechanisms.balanced import balanced_exactly
 from tacit.estimators.parameters import Assumed, UndeclaredWarning, column_names, warn
 from tacit.privacy import Budget
-from tacit.records import (
-    Block,
-    Bounds,
-    ClassWeights,
-    MappedTable,
-    MemoryRecords,
-    RecordSource,
-    ReweightedRecords,
-    TableInMemory,
-    UnreadRecords,
-    UnreadTable,
-    as_rows,
-    as_weights,
-)
+from tacit.records import Block, Bounds, MemoryRecords, RecordSource
 from tacit.records.bounds import checked_max_weight
 from tacit.records.grouped import PeopleInSource
-from tacit.records.reweighted import weighted_bounds
-from tacit.records.rows_and_labels import check_one_weight_each
+from tacit.records.lazy_table import MappedTable, TableInMemory, UnreadRecords, UnreadTable
+from tacit.records.reweighted import ClassWeights, ReweightedRecords, weighted_bounds
+from tacit.records.rows_and_labels import as_rows, as_weights, check_one_weight_each
 from tacit.table_facts import EncodedTable
 
 _NOT_GIVEN = "no_validation"  # scikit-learn's marker for an estimator without labels

@@ -14,7 +14,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, validate_data
 
 from tacit import checks
-from tacit.records import MappedRows, RowMap, as_rows, shape_of
+from tacit.records import RowMap
+from tacit.records.lazy_table import MappedRows
+from tacit.records.rows_and_labels import as_rows, shape_of
 from tacit.row_clipping import clip_factors, row_norms
 from tacit.table_facts import EncodedTable, TableFacts
 
@@ -40,7 +42,7 @@ class Domain:
 
     Examples
     --------
-    >>> from tacit.features.feature_map import Domain
+    >>> from tacit.features import Domain
     >>> Domain(("a", "b"), 9.0, ((0.0, 3.0), (-4.0, 1.0))).longest
     5.0
     """

@@ -50,7 +50,7 @@ class OpponentColours(FeatureMap):
 
     Examples
     --------
-    >>> from tacit.features.images import OpponentColours
+    >>> from tacit.features import OpponentColours
     >>> OpponentColours(ranges=(0, 1)).fit([[0.0] * 3]).transform([[1.0, 1.0, 0.0]]).round(3)
     array([[ 1.155,  0.707, -0.408]])
     """
@@ -104,7 +104,7 @@ def grid_of(height: int, width: int) -> tuple[int, int]:
     return height // _STRIDE, width // _STRIDE
 
 
-def scattered(image: Any, *, centred: bool = False) -> Single:
+def scattered(image: Any, *, centered: bool = False) -> Single:
     """Return the scattering of one image (height, width, channels): (channel, path, place).
 
     The transform of Bruna and Mallat (2013) with Morlet wavelets, J = 2, L = 8, of order 2:
@@ -113,7 +113,7 @@ def scattered(image: Any, *, centred: bool = False) -> Single:
 
     psi_1 has either scale, psi_2 a coarser scale than psi_1, and phi is a Gaussian. All are
     subsampled to every fourth pixel, the first included, or to the middle of every four by four
-    pixels if ``centred``. The mirror image then has, up to rounding to half the pixels, equal
+    pixels if ``centered``. The mirror image then has, up to rounding to half the pixels, equal
     numbers at mirrored places (`mirrored`). Images are reflected at their border.
 
     **Guarantee**: a function of the image alone, to the last bit: each image is computed on its
@@ -130,7 +130,7 @@ def scattered(image: Any, *, centred: bool = False) -> Single:
 
     pixels = np.asarray(image, dtype=np.float32)
     height, width, n_channels = pixels.shape
-    filters = _filters(height, width, centred)
+    filters = _filters(height, width, centered)
     rows, columns = filters.places
     whole = fft.fft2(pixels.transpose(2, 0, 1)[:, rows[:, None], columns])
     fine = np.abs(fft.ifft2(whole[:, None] * filters.fine))
@@ -190,7 +190,7 @@ def _halved(spectra: Any, wavelets: Single) -> Any:
 
 
 @lru_cache(maxsize=8)
-def _filters(height: int, width: int, centred: bool) -> _Filters:
+def _filters(height: int, width: int, centered: bool) -> _Filters:
     sides = [(n, (n // _STRIDE + 2) * _STRIDE) for n in (height, width)]
     tall, wide = (padded for _, padded in sides)
     fine, coarse = (
@@ -201,8 +201,8 @@ def _filters(height: int, width: int, centred: bool) -> _Filters:
         (_reflected(*sides[0]), _reflected(*sides[1])),
         fine.astype(np.float32),
         (coarse / 4).astype(np.float32),
-        (_average(tall, 1, centred), _average(wide, 1, centred)),
-        (_average(tall, 2, centred), _average(wide, 2, centred)),
+        (_average(tall, 1, centered), _average(wide, 1, centered)),
+        (_average(tall, 2, centered), _average(wide, 2, centered)),
     )
 
 
@@ -212,14 +212,14 @@ def _reflected(n: int, padded: int) -> npt.NDArray[np.int64]:
     return np.pad(np.arange(n), (before, padded - n - before), mode="reflect")
 
 
-def _average(padded: int, step: int, centred: bool) -> Single:
+def _average(padded: int, step: int, centered: bool) -> Single:
     """Return the matrix that averages every step-th pixel around every fourth one of an image.
 
     A Gaussian of std 0.8 * 2 along one side, wrapped around; the border is left out.
     """
     std = 0.8 * 2 ** (_SCALES - 1)
     at = np.arange(0, padded, step)
-    centres = np.arange(0, padded, _STRIDE)[1:-1] + ((_STRIDE - 1) / 2 if centred else 0.0)
+    centres = np.arange(0, padded, _STRIDE)[1:-1] + ((_STRIDE - 1) / 2 if centered else 0.0)
     away = centres[:, None] - at
     weights = sum(np.exp(-((away + wrap * padded) ** 2) / (2 * std**2)) for wrap in _WRAPS)
     matrix: Single = (step * weights / (math.sqrt(2 * math.pi) * std)).astype(np.float32)
@@ -249,7 +249,7 @@ def _wrapped(side: int) -> Array:
     return np.arange(_WRAPS.start * side, _WRAPS.stop * side, dtype=np.float64)
 
 
-def longest_scattering(height: int, width: int, *, centred: bool = False) -> float:
+def longest_scattering(height: int, width: int, *, centered: bool = False) -> float:
     """Return an upper bound on the norm of the scattering of an image of norm 1, nearly attained.
 
     Reflection shows a pixel at most four times. Moduli keep norms, sums of squares of spectra bound
@@ -261,7 +261,7 @@ def longest_scattering(height: int, width: int, *, centred: bool = False) -> flo
     >>> 1.0 < longest_scattering(28, 28) < 4.0
     True
     """
-    filters = _filters(height, width, centred)
+    filters = _filters(height, width, centered)
     fine, coarse = (float((f**2).sum(axis=0).max()) for f in (filters.fine, 4 * filters.coarse))
     whole, half = (
         float(np.prod([np.linalg.norm(side, 2) ** 2 for side in sides]))
@@ -302,7 +302,7 @@ class Scatterings(RowByRow):
     """The scattering of every row, an image with its channels interleaved."""
 
     shape: Shape
-    centred: bool
+    centered: bool
 
     @property
     def n_columns(self) -> int:
@@ -311,7 +311,7 @@ class Scatterings(RowByRow):
 
     def features(self, row: Array) -> Single:
         """Return the scattering of an image."""
-        return scattered(row.reshape(self.shape), centred=self.centred).reshape(-1)
+        return scattered(row.reshape(self.shape), centered=self.centered).reshape(-1)
 
 
 class Scattering(FeatureMap):
@@ -324,7 +324,7 @@ class Scattering(FeatureMap):
     ----------
     image_shape : (int, int) or (int, int, int)
         Height, width and channels of an image; a row is one, its channels side by side.
-    centred : bool, default=False
+    centered : bool, default=False
         Whether places are the middles of four by four pixels, instead of every fourth pixel.
     row_norm : float or None
         The greatest norm of a row; longer rows are scaled down to it. None counts as 1 if no ranges
@@ -340,22 +340,23 @@ class Scattering(FeatureMap):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.features.images import Scattering
+    >>> from tacit.features import Scattering
     >>> features = Scattering((8, 8), ranges=(0, 1)).fit(np.zeros((1, 64)))
     >>> features.transform(np.ones((2, 64))).shape
     (2, 324)
     """
 
+    @checks.names_of_today
     def __init__(
         self,
         image_shape: tuple[int, ...] = (28, 28),
         *,
-        centred: bool = False,
+        centered: bool = False,
         row_norm: float | None = None,
         ranges: Any = None,
     ) -> None:
         self.image_shape = image_shape
-        self.centred = centred
+        self.centered = centered
         self.row_norm = row_norm
         self.ranges = ranges
 
@@ -367,7 +368,7 @@ class Scattering(FeatureMap):
                 f"images of shape {shape} have {math.prod(shape)} numbers and the rows "
                 f"{domain.n_columns}; declare the image_shape of the rows."
             )
-        return Scatterings(domain, shape, bool(self.centred))
+        return Scatterings(domain, shape, bool(self.centered))
 
     def output(self, domain: Domain) -> Domain:
         """Return the domain of the output rows."""
@@ -379,7 +380,7 @@ class Scattering(FeatureMap):
             for path in range(N_PATHS)
             for place in places
         )
-        longest = longest_scattering(height, width, centred=self.centred)
+        longest = longest_scattering(height, width, centered=self.centered)
         return Domain(names, domain.longest * longest)
 
 
@@ -477,7 +478,7 @@ class CosineWaves(FeatureMap):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.features.images import CosineWaves
+    >>> from tacit.features import CosineWaves
     >>> waves = CosineWaves((2, 2), 1).fit(np.zeros((1, 8)))  # two channels of four places
     >>> waves.transform([[0.1, 0.1, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2]])
     array([[0.6, 0.8]])

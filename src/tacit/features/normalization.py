@@ -46,7 +46,7 @@ class Logarithms(FeatureMap):
 
     Examples
     --------
-    >>> from tacit.features.normalization import Logarithms
+    >>> from tacit.features import Logarithms
     >>> Logarithms(0.1, ranges=(-1, 1)).fit([[0.0] * 3]).transform([[0.9, -0.1, 0.0]]).round(3)
     array([[ 2.303, -0.693,  0.   ]])
     """
@@ -83,7 +83,7 @@ def longest_logarithms(domain: Domain, unit: float) -> float:
 
     Examples
     --------
-    >>> from tacit.features.feature_map import Domain
+    >>> from tacit.features import Domain
     >>> from tacit.features.normalization import longest_logarithms
     >>> round(longest_logarithms(Domain(("a", "b"), 2.0**0.5), 1.0), 3)  # of (1, 1)
     0.98
@@ -186,7 +186,7 @@ class GroupNormalization(FeatureMap):
 
     Examples
     --------
-    >>> from tacit.features.normalization import GroupNormalization
+    >>> from tacit.features import GroupNormalization
     >>> GroupNormalization(2).fit([[0.0] * 4]).transform([[0.1, 0.3, 0.0, 0.6]]).round(2)
     array([[-0.5,  0.5, -0.5,  0.5]])
     """

@@ -60,7 +60,7 @@ class Interactions(FeatureMap):
 
     Examples
     --------
-    >>> from tacit.features.polynomials import Interactions
+    >>> from tacit.features import Interactions
     >>> features = Interactions(ranges=(-1, 1)).fit([[0.0, 0.0, 0.0]])
     >>> features.transform([[0.5, 1.0, -1.0]])
     array([[ 0.5,  1. , -1. ,  0.5, -0.5, -1. ]])
@@ -176,7 +176,7 @@ class PolynomialFeatures(FeatureMap):
 
     Examples
     --------
-    >>> from tacit.features.polynomials import PolynomialFeatures
+    >>> from tacit.features import PolynomialFeatures
     >>> features = PolynomialFeatures(degree=3, ranges=(-2, 2)).fit([[1.0]])
     >>> features.transform([[0.5], [-9.0]])
     array([[ 0.5  ,  0.25 ,  0.125],

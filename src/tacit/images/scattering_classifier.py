@@ -29,7 +29,7 @@ from tacit.features.images import ALIKE, N_COLOURS, Shape, grid_of, image_shape_
 from tacit.features.normalization import Levels
 from tacit.linear_model import LogisticRegression
 from tacit.privacy import AnyAccountant, Relation
-from tacit.records import MappedTable
+from tacit.records.lazy_table import MappedTable
 from tacit.registry import ACCURACY, NAMES, Example, Link, ModelSpec, Predicts
 
 # The norm of every output row of the map.
@@ -89,7 +89,7 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.images.scattering_classifier import ScatteringClassifier
+    >>> from tacit.images import ScatteringClassifier
     >>> rng = np.random.default_rng(0)
     >>> images = rng.uniform(0, 0.2, (1000, 8, 8))
     >>> lines = rng.uniform(size=1000) < 0.5
@@ -141,7 +141,7 @@ class ScatteringClassifier(ClassifierMixin, BaseEstimator):
         if checks.flag("mirrored", self.mirrored):
             return _of_photographs(shape, _FAINT * max(map(abs, self.pixel_range)), domain)
         waves = CosineWaves(grid_of(*shape[:2]), _N_WAVES)
-        maps = Scattering(shape, centred=True), GroupNormalization(_N_GROUPS), waves
+        maps = Scattering(shape, centered=True), GroupNormalization(_N_GROUPS), waves
         return chained(maps, domain)[0]
 
     def plan(self, n_features: int | None = None, n_records: int | None = None) -> Plan:
@@ -204,7 +204,7 @@ def _of_photographs(shape: Shape, faint: float, domain: Domain) -> Chain:
     grid, n_channels = grid_of(*shape[:2]), shape[2]
     coloured = n_channels == N_COLOURS
     colours = (OpponentColours(),) if coloured else ()
-    maps = *colours, Scattering(shape, centred=True), Logarithms(faint)
+    maps = *colours, Scattering(shape, centered=True), Logarithms(faint)
     scatterings, domain = chained(maps, domain)
     sizes = tuple(math.prod(grid) * n for n in ALIKE) * n_channels
     of_channels = _OPPONENTS if coloured else (1.0,) * n_channels

@@ -23,7 +23,8 @@ from tacit.features.feature_map import declared_domain, domain_of
 from tacit.features.kernels import kernel_of
 from tacit.linear_model import LinearSVC, LogisticRegression, Ridge
 from tacit.privacy import AnyAccountant, Relation
-from tacit.records import MappedTable, RowMap
+from tacit.records import RowMap
+from tacit.records.lazy_table import MappedTable
 from tacit.table_facts import EncodedTable
 
 _NORM = 1.0  # norm of every row of features
@@ -168,7 +169,7 @@ constraint, class_weight, max_weight, accountant, random_state, verbose
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.kernel.kernel_models import KernelLogisticRegression
+    >>> from tacit.kernel import KernelLogisticRegression
     >>> X = np.random.default_rng(0).uniform(-0.7, 0.7, (20_000, 2))
     >>> y = np.hypot(X[:, 0], X[:, 1]) < 0.5
     >>> model = KernelLogisticRegression(1.0, 1e-6, row_norm=1.0, n_frequencies=32).fit(X, y)
@@ -261,7 +262,7 @@ regularization, constraint, class_weight, max_weight, accountant, random_state, 
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.kernel.kernel_models import KernelSVC
+    >>> from tacit.kernel import KernelSVC
     >>> X = np.random.default_rng(0).uniform(-0.7, 0.7, (20_000, 2))
     >>> y = np.hypot(X[:, 0], X[:, 1]) < 0.5
     >>> model = KernelSVC(1.0, 1e-6, row_norm=1.0, n_frequencies=32, seed=0).fit(X, y)
@@ -354,7 +355,7 @@ max_weight, accountant, random_state, verbose
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.kernel.kernel_models import KernelRidge
+    >>> from tacit.kernel import KernelRidge
     >>> X = np.random.default_rng(0).uniform(-1, 1, (20_000, 1))
     >>> y = np.cos(3 * X[:, 0])
     >>> known = {"row_norm": 1.0, "label_range": (-1, 1)}

@@ -27,8 +27,9 @@ from tacit.ledger.store import (
     canonical,
     digest,
 )
-from tacit.privacy import Booking, event_from_dict
+from tacit.privacy import event_from_dict
 from tacit.privacy.filters import Charge
+from tacit.privacy.guarantee import Booking
 
 # Every so many entries, an entry contains the whole state, so that verification can start there.
 CHECKPOINT = 100

@@ -22,16 +22,10 @@ from tacit.ledger.rules import name_of as name_of
 from tacit.ledger.rules import text as text_of
 from tacit.ledger.state import VERSION, State, Terms, rule_for
 from tacit.ledger.store import Content, Draft, LedgerError, store_at
-from tacit.privacy import (
-    Additive,
-    Booked,
-    Booking,
-    Budget,
-    Event,
-    event_from_dict,
-)
+from tacit.privacy import Budget, Event, event_from_dict
 from tacit.privacy.accountant import charge_of
-from tacit.privacy.filters import Charge
+from tacit.privacy.filters import Additive, Charge
+from tacit.privacy.guarantee import Booked, Booking
 
 Seen = Booking | Iterable[Booking] | None
 

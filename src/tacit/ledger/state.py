@@ -16,7 +16,6 @@ from typing import Any
 
 from tacit.ledger.store import Content, LedgerError, canonical, digest
 from tacit.privacy import (
-    Additive,
     Budget,
     GaussianSum,
     Odometer,
@@ -26,7 +25,7 @@ from tacit.privacy import (
     SumOrGaussian,
     filters,
 )
-from tacit.privacy.filters import ORDERS, ROUNDING, Charge, Totals, default_rule
+from tacit.privacy.filters import ORDERS, ROUNDING, Additive, Charge, Totals, default_rule
 
 Parts = tuple[int, ...]
 

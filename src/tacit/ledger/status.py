@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.state import Parts, State, Terms, added
 from tacit.ledger.store import Content
-from tacit.privacy import Booking, Gaussian, PureEpsilon, SumOfEpsilons, SumOrGaussian
+from tacit.privacy import Gaussian, PureEpsilon, SumOfEpsilons, SumOrGaussian
 from tacit.privacy.accounting.gaussian_profile import gaussian_mu
 from tacit.privacy.filters import Charge
+from tacit.privacy.guarantee import Booking
 
 # Sizes of the releases that are counted, as shares of the budget's epsilon.
 _SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)

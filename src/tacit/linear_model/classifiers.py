@@ -42,8 +42,7 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
         The number of records if it is public, or of people if `fit` gets a ``unit``; required under
         REPLACE.
     mechanism : str or Mechanism, default="auto"
-        "auto", "objective_perturbation", "noisy_gradient", "output_perturbation", "noisy_sgd",
-        or a configured mechanism.
+        "auto", the name of a mechanism (see "Which mechanism when"), or a configured mechanism.
     fit_intercept : bool, default=True
         Whether to append a constant coordinate of a quarter of the row norm.
     regularization : float or None
@@ -82,7 +81,7 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.linear_model.classifiers import LogisticRegression
+    >>> from tacit.linear_model import LogisticRegression
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((5000, 3))
     >>> y = X[:, 0] + X[:, 1] > 0
@@ -153,7 +152,7 @@ class LinearSVC(Classifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.linear_model.classifiers import LinearSVC
+    >>> from tacit.linear_model import LinearSVC
     >>> X = np.random.default_rng(0).standard_normal((5000, 3))
     >>> y = X[:, 0] > 0
     >>> LinearSVC(epsilon=1.0, delta=1e-6, row_norm=2.0).fit(X, y).score(X, y) > 0.9

@@ -47,7 +47,7 @@ constraint, max_weight, inference, accountant, random_state, verbose
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.linear_model.regressors import LinearRegression
+    >>> from tacit.linear_model import LinearRegression
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (20_000, 4))
     >>> y = X @ [1.0, -2.0, 0.5, 0.0] + 3.0 + 0.1 * rng.standard_normal(20_000)
@@ -66,7 +66,7 @@ class Ridge(_LeastSquares):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.linear_model.regressors import Ridge
+    >>> from tacit.linear_model import Ridge
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (20_000, 4))
     >>> y = X @ [1.0, -2.0, 0.5, 0.0]
@@ -125,7 +125,7 @@ class HuberRegressor(WithSummary, Regressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.linear_model.regressors import HuberRegressor
+    >>> from tacit.linear_model import HuberRegressor
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (20_000, 4))
     >>> y = X @ [1.0, -2.0, 0.5, 0.0]
@@ -196,7 +196,7 @@ class QuantileRegressor(Regressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.linear_model.regressors import QuantileRegressor
+    >>> from tacit.linear_model import QuantileRegressor
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (20_000, 2))
     >>> y = X @ [1.0, -2.0] + rng.uniform(-1, 1, 20_000)
@@ -262,7 +262,7 @@ class PoissonRegressor(WithSummary, Regressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.linear_model.regressors import PoissonRegressor
+    >>> from tacit.linear_model import PoissonRegressor
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (20_000, 2))
     >>> y = rng.poisson(np.exp(1.0 + X @ [0.5, -0.5]))

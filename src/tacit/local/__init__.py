@@ -10,12 +10,9 @@ from tacit.local.estimators import (
 )
 from tacit.local.learners import (
     Banco,
-    BancoState,
     GradientDescent,
-    GradientDescentState,
     Learner,
     PosterBanco,
-    learner_from_dict,
     state_from_bytes,
     state_to_bytes,
 )
@@ -23,37 +20,24 @@ from tacit.local.protocol import Agreement, Question, Reason, Rejected, Report
 from tacit.local.sanitizers import (
     GaussianNoise,
     HalfSphere,
-    NoNoise,
     PrivUnit,
     Sanitizer,
     SphereNoise,
     least_noise,
-    sanitizer_from_dict,
 )
 from tacit.local.sanitizers.base import Tail
-from tacit.local.server import Accepted, Server
-from tacit.local.subgradients import (
-    Absolute,
-    Distance,
-    Hinge,
-    Huber,
-    LocalLoss,
-    Logistic,
-    SumOfDistances,
-)
+from tacit.local.server import Server
+from tacit.local.subgradients import Absolute, Distance, Hinge, Huber, Logistic, SumOfDistances
 
 __all__ = [
     "Absolute",
-    "Accepted",
     "Agreement",
     "AlreadyAnswered",
     "Banco",
-    "BancoState",
     "Client",
     "Distance",
     "GaussianNoise",
     "GradientDescent",
-    "GradientDescentState",
     "HalfSphere",
     "Hinge",
     "Huber",
@@ -61,11 +45,9 @@ __all__ = [
     "LocalGeometricMedian",
     "LocalLinearSVC",
     "LocalLogisticRegression",
-    "LocalLoss",
     "LocalMedian",
     "LocalRegressor",
     "Logistic",
-    "NoNoise",
     "PosterBanco",
     "PrivUnit",
     "Question",
@@ -77,9 +59,7 @@ __all__ = [
     "SphereNoise",
     "SumOfDistances",
     "Tail",
-    "learner_from_dict",
     "least_noise",
-    "sanitizer_from_dict",
     "state_from_bytes",
     "state_to_bytes",
 ]

@@ -41,7 +41,7 @@ class AlreadyAnswered(RuntimeError):
 
     Examples
     --------
-    >>> from tacit.local.client import AlreadyAnswered
+    >>> from tacit.local import AlreadyAnswered
     >>> issubclass(AlreadyAnswered, RuntimeError)
     True
     """

@@ -33,7 +33,8 @@ from tacit.estimators.predictors import (
 )
 from tacit.estimators.tables import note_columns
 from tacit.local.learners import Banco, Learner
-from tacit.local.sanitizers import GaussianNoise, NoNoise, Sanitizer, least_noise
+from tacit.local.sanitizers import GaussianNoise, Sanitizer, least_noise
+from tacit.local.sanitizers.additive import NoNoise
 from tacit.local.stream import learn, worth_compiling
 from tacit.local.subgradients import (
     Absolute,
@@ -47,7 +48,8 @@ from tacit.local.subgradients import (
 from tacit.noise import secure_source
 from tacit.noise.release import priced
 from tacit.privacy import Budget, Guarantee, Relation
-from tacit.records import INTERCEPT_SHARE, as_numbers
+from tacit.records.bounds import INTERCEPT_SHARE
+from tacit.records.rows_and_labels import as_numbers
 from tacit.row_clipping import clipped_rows
 
 Array = npt.NDArray[np.float64]
@@ -305,7 +307,7 @@ class LocalLogisticRegression(Probabilities, _LocalClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.estimators import LocalLogisticRegression
+    >>> from tacit.local import LocalLogisticRegression
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((20_000, 2))
     >>> y = X[:, 0] > 0
@@ -327,7 +329,7 @@ class LocalLinearSVC(_LocalClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.estimators import LocalLinearSVC
+    >>> from tacit.local import LocalLinearSVC
     >>> X = np.random.default_rng(0).standard_normal((20_000, 2))
     >>> y = X[:, 0] > 0
     >>> LocalLinearSVC(epsilon=4.0, row_norm=2.0).fit(X, y).score(X, y) > 0.8
@@ -355,7 +357,7 @@ class LocalRegressor(ScoredNumbers, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.estimators import LocalRegressor
+    >>> from tacit.local import LocalRegressor
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (40_000, 1))
     >>> y = 2 * X[:, 0] + rng.laplace(0, 0.1, 40_000)
@@ -494,7 +496,7 @@ class LocalMedian(_LocalLocation):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.estimators import LocalMedian
+    >>> from tacit.local import LocalMedian
     >>> ages = np.random.default_rng(0).normal(40.0, 10.0, (30_000, 1))
     >>> LocalMedian(epsilon=2.0, center=50.0, row_norm=20.0).fit(ages).location_.round(-1)
     array([40.])
@@ -511,7 +513,7 @@ class LocalGeometricMedian(_LocalLocation):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.estimators import LocalGeometricMedian
+    >>> from tacit.local import LocalGeometricMedian
     >>> X = np.random.default_rng(0).normal([1.0, -1.0], 0.5, (30_000, 2))
     >>> LocalGeometricMedian(epsilon=2.0, row_norm=1.0).fit(X).location_.round()
     array([ 1., -1.])

@@ -17,7 +17,8 @@ from tacit.local import _compiled
 from tacit.local.learners import Learner
 from tacit.local.sanitizers import Sanitizer
 from tacit.local.subgradients import LocalLoss, clipped
-from tacit.noise import PreparedRows, Source
+from tacit.noise import Source
+from tacit.noise.prepared import PreparedRows
 from tacit.noise.release import current
 
 Array = npt.NDArray[np.float64]

@@ -131,7 +131,7 @@ class Logistic(LocalLoss):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.subgradients import Logistic
+    >>> from tacit.local import Logistic
     >>> Logistic.pull(np.zeros(1), np.array([0.5]), 1.0, 0.0)
     array([0.25])
     """
@@ -147,7 +147,7 @@ class Hinge(LocalLoss):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.subgradients import Hinge
+    >>> from tacit.local import Hinge
     >>> Hinge.pull(np.zeros(1), np.array([0.5]), -1.0, 0.0)
     array([-0.5])
     """
@@ -163,7 +163,7 @@ class Absolute(LocalLoss):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.subgradients import Absolute
+    >>> from tacit.local import Absolute
     >>> Absolute.pull(np.zeros(1), np.array([0.5]), 3.0, 0.0)
     array([0.5])
     """
@@ -179,7 +179,7 @@ class Huber(LocalLoss):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.subgradients import Huber
+    >>> from tacit.local import Huber
     >>> Huber(width=2.0).pull(np.zeros(1), np.array([0.5]), 1.0, 2.0)
     array([0.25])
     """
@@ -200,7 +200,7 @@ class Distance(LocalLoss):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.subgradients import Distance
+    >>> from tacit.local import Distance
     >>> Distance.pull(np.zeros(2), np.array([3.0, 4.0]), 0.0, 0.0)
     array([0.6, 0.8])
     """
@@ -220,7 +220,7 @@ class SumOfDistances(LocalLoss):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.subgradients import SumOfDistances
+    >>> from tacit.local import SumOfDistances
     >>> SumOfDistances.pull(np.zeros(2), np.array([3.0, -4.0]), 0.0, 0.0)
     array([ 1., -1.])
     """

@@ -14,11 +14,11 @@ from scipy.special import erfcx, ndtr
 from sklearn.base import BaseEstimator
 
 from tacit.engine import Plan, norm_in_words, release_answers, without_noise
-from tacit.erm import L2Ball, Mechanism, Objective, Problem, choose_plan, minimize_unread
+from tacit.erm import L2Ball, Mechanism, Objective, Problem, choose_plan
 from tacit.erm import Plan as ErmPlan
 from tacit.erm.inference import WITHIN, check_gaussian_share, check_share
 from tacit.erm.losses import DistanceLoss, QuantileLoss
-from tacit.erm.minimization import MechanismName
+from tacit.erm.minimization import MechanismName, minimize_unread
 from tacit.erm.plan import Errors
 from tacit.estimators.linear import gives_one_each, when_paid_for
 from tacit.estimators.parameters import (
@@ -56,19 +56,13 @@ from tacit.queries import (
     SphereNoise,
     Statistic,
     composed,
-    selection_event,
     split_budget,
 )
-from tacit.records import (
-    Bounds,
-    MemoryRecords,
-    RecordSource,
-    UnreadRecords,
-    UnreadTable,
-    open_records,
-)
+from tacit.queries.selection import selection_event
+from tacit.records import Bounds, MemoryRecords, RecordSource
 from tacit.records.grouped import PeopleInSource
-from tacit.records.lazy_table import has_people, read_people, shown_rows
+from tacit.records.lazy_table import UnreadRecords, UnreadTable, has_people, read_people, shown_rows
+from tacit.records.memory import open_records
 
 Array = npt.NDArray[np.float64]
 

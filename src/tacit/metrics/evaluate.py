@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 
+from tacit.checks import names_of_today
 from tacit.engine import release_answers
 from tacit.estimators.parameters import (
     budget_of,
@@ -25,7 +26,8 @@ from tacit.metrics.planning import EvaluationPlan, evaluation_plan
 from tacit.metrics.predictions import answered
 from tacit.noise import Release, Source
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
-from tacit.queries import GaussianNoise, NoisySum, Session, Slot, Statistic, plain_facts
+from tacit.queries import GaussianNoise, NoisySum, Session, Slot, Statistic
+from tacit.queries.base import plain_facts
 from tacit.queries.evaluation import (
     NumberSums,
     SeveralClassCells,
@@ -39,24 +41,25 @@ from tacit.records.rows_and_labels import refuse_label_types
 from tacit.table_facts import EncodedTable
 
 
+@names_of_today
 def private_score(
-    estimator: Any,
-    rows: Any,
-    labels: Any,
+    model: Any,
+    X: Any,
+    y: Any,
     noise_multiplier: float,
     *,
     relation: Relation = Relation.ADD_REMOVE,
     label_range: tuple[float, float] | None = None,
-    people: People | None = None,
+    unit: Any = None,
     source: Source | None = None,
 ) -> Release[float]:
     """Return a noisy score of a model on records; higher is better.
 
     Parameters
     ----------
-    estimator
+    model
         A fitted classifier or regressor.
-    rows, labels
+    X, y
         The records. One that the model fails on, or with an invalid label, adds nothing.
     noise_multiplier
         Standard deviation of the noise over the sensitivity.
@@ -64,7 +67,7 @@ def private_score(
         Which data sets are neighbours.
     label_range
         The least and greatest label, for a regressor.
-    people
+    unit
         The person of each record, under ADD_REMOVE_PERSON: one record per person counts.
     source
         The randomness; a secure one by default.
@@ -80,15 +83,15 @@ def private_score(
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from tacit.metrics.evaluate import private_score
+    >>> from tacit.metrics import private_score
     >>> X, y = np.array([[0.0], [1.0]] * 50), np.array([0, 1] * 50)
     >>> model = LogisticRegression().fit(X, y)
     >>> bool(-50 < private_score(model, X, y, 4.0).value < 50)
     True
     """
     statistic: Statistic
-    if is_classifier(estimator):
-        statistic = WrongAnswers(np.asarray(estimator.classes_))
+    if is_classifier(model):
+        statistic = WrongAnswers(np.asarray(model.classes_))
     elif label_range is None:
         raise ValueError("label_range is not declared; pass label_range=(low, high).")
     else:
@@ -96,7 +99,8 @@ def private_score(
         statistic = SquaredResiduals(float(low), float(high))
     query, facts = NoisySum(statistic, GaussianNoise(noise_multiplier)), plain_facts(relation)
     event = query.event(facts)
-    held = answered(estimator, rows, labels, people, relation=relation)
+    people = None if unit is None else people_of(unit)
+    held = answered(model, X, y, people, relation=relation)
     session = Session(held, facts, event, {"score": Slot(event)}, source)
     return session.release(float(np.asarray(session.ask(query, "score"))))
 
@@ -182,7 +186,7 @@ def evaluate(
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from tacit.metrics.evaluate import evaluate
+    >>> from tacit.metrics import evaluate
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (30_000, 2))
     >>> y = X[:, 0] + rng.normal(0, 0.5, 30_000) > 0

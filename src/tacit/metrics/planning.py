@@ -15,7 +15,8 @@ from tacit.metrics.evaluation import TooFewRecords
 from tacit.noise import Norm
 from tacit.privacy import Budget, Event, Gaussian, PureEpsilon
 from tacit.privacy.accounting.calibration import gaussian_multiplier
-from tacit.queries import Facts, GaussianNoise, LaplaceNoise, NoisySum, Session, plain_facts
+from tacit.queries import Facts, GaussianNoise, LaplaceNoise, NoisySum, Session
+from tacit.queries.base import plain_facts
 from tacit.queries.evaluation import Cells, NumberSums, SeveralClassCells, TwoClassCells
 
 Array = npt.NDArray[np.float64]
@@ -195,7 +196,8 @@ def plan_of_sums(
 
     Examples
     --------
-    >>> from tacit.metrics.planning import evaluation_plan, plan_of_sums
+    >>> from tacit.metrics import evaluation_plan
+    >>> from tacit.metrics.planning import plan_of_sums
     >>> from tacit.privacy import Budget
     >>> plan = evaluation_plan(Budget(0.1, 1e-6), classes=("no", "yes"))
     >>> again = plan_of_sums(plan.budget, plan.event, 64, classes=("no", "yes"))

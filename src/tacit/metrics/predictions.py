@@ -15,7 +15,8 @@ from sklearn.base import is_classifier
 from tacit.column_values import as_objects
 from tacit.noise import Source
 from tacit.privacy import Relation
-from tacit.queries import Answered, Facts, Private
+from tacit.queries import Facts, Private
+from tacit.queries.evaluation import Answered
 from tacit.records.privacy_unit import People, people_of
 from tacit.records.rows_and_labels import refuse_masked
 

@@ -2,7 +2,7 @@
 
 from tacit.pate.aggregators import Confident, GNMax, LNMax, Majority
 from tacit.pate.estimators import PATEClassifier, PATERegressor
-from tacit.pate.plan import PATEPlan, Sanitised, SanitisedCost, WorstCase
+from tacit.pate.plan import PATEPlan, Sanitised, WorstCase
 from tacit.pate.published_student import PublishedStudent, published
 from tacit.pate.query_points import (
     AllQueries,
@@ -28,7 +28,6 @@ __all__ = [
     "PublishedStudent",
     "RandomQueries",
     "Sanitised",
-    "SanitisedCost",
     "SemiSupervised",
     "WorstCase",
     "published",

@@ -54,11 +54,11 @@ from tacit.pate.teachers import (
 )
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
-from tacit.queries import GaussianNoise, NoisySum, PredictionSum, Session
-from tacit.queries.votes import STEPS
-from tacit.records import TableInMemory, as_numbers, as_rows
-from tacit.records.lazy_table import has_people, read_people
+from tacit.queries import GaussianNoise, NoisySum, Session
+from tacit.queries.votes import STEPS, PredictionSum
+from tacit.records.lazy_table import TableInMemory, has_people, read_people
 from tacit.records.privacy_unit import People
+from tacit.records.rows_and_labels import as_numbers, as_rows
 from tacit.records.splits import new_key, places_of_parts
 from tacit.table_facts import EncodedTable
 

@@ -16,8 +16,9 @@ from tacit.pate.aggregators.base import MOST_CLASSES
 from tacit.pate.teachers import facts_of
 from tacit.privacy import Budget, Event, Guarantee
 from tacit.privacy.accounting.root_finding import decreasing_root
-from tacit.queries import Facts, Slot, SmoothValue, Votes, VotesCost, composed
-from tacit.queries.votes_cost import Table
+from tacit.queries import Facts, Slot, composed
+from tacit.queries.votes import Votes
+from tacit.queries.votes_cost import SmoothValue, Table, VotesCost
 
 
 @dataclass(frozen=True)

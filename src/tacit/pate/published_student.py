@@ -20,7 +20,7 @@ from tacit.estimators.parameters import epsilon_of
 from tacit.pate.estimators import PATEClassifier, PATERegressor
 from tacit.pate.student import SemiSupervised, kernel_scores, shares_of
 from tacit.privacy import Guarantee
-from tacit.records import as_rows
+from tacit.records.rows_and_labels import as_rows
 from tacit.table_facts import TableFacts
 
 Array = npt.NDArray[np.float64]
@@ -297,7 +297,7 @@ def published(model: PATEClassifier | PATERegressor) -> PublishedStudent:
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> from tacit.pate import PATEClassifier
-    >>> from tacit.pate.published_student import published
+    >>> from tacit.pate import published
     >>> rng = np.random.default_rng(0)
     >>> X, pool = rng.standard_normal((2000, 2)), rng.standard_normal((100, 2))
     >>> line = LogisticRegression()

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
-from tacit.records import as_rows
+from tacit.records.rows_and_labels import as_rows
 
 Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -31,7 +31,7 @@ class AllQueries:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.pate.query_points import AllQueries
+    >>> from tacit.pate import AllQueries
     >>> AllQueries().places(np.ones((3, 2)), 3)
     array([0, 1, 2])
     """
@@ -53,7 +53,7 @@ class RandomQueries:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.pate.query_points import RandomQueries
+    >>> from tacit.pate import RandomQueries
     >>> len(set(RandomQueries().places(np.ones((30, 2)), 9).tolist()))
     9
     """
@@ -73,7 +73,7 @@ class KMeansQueries:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.pate.query_points import KMeansQueries
+    >>> from tacit.pate import KMeansQueries
     >>> pool = np.repeat([[0.0], [5.0], [9.0]], 20, axis=0)
     >>> sorted(pool[KMeansQueries().places(pool, 3), 0].tolist())
     [0.0, 5.0, 9.0]
@@ -104,7 +104,7 @@ class ChosenQueries:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.pate.query_points import ChosenQueries
+    >>> from tacit.pate import ChosenQueries
     >>> ChosenQueries((4, 2)).places(np.ones((9, 1)), 2)
     array([4, 2])
     """
@@ -151,7 +151,7 @@ class DesignedQueries:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.pate.query_points import DesignedQueries
+    >>> from tacit.pate import DesignedQueries
     >>> pool = np.array([[3.0, 0.0], [-3.1, 0.0], [0.0, 2.5], [0.0, -2.4]])
     >>> DesignedQueries().places(pool, 2)  # the longest, then another direction
     array([1, 2])

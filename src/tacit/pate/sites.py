@@ -29,9 +29,9 @@ from tacit.pate.aggregators import Answers
 from tacit.pate.estimators import check_teacher, key_of
 from tacit.pate.teachers import VotesOfOne, each_vote, facts_of
 from tacit.privacy import AnyAccountant, Budget, Event, Guarantee, Relation
-from tacit.queries import Facts, SharedVotes, Slot, Votes
-from tacit.records import TableInMemory
-from tacit.records.lazy_table import has_people, read_people
+from tacit.queries import Facts, Slot
+from tacit.queries.votes import SharedVotes, Votes
+from tacit.records.lazy_table import TableInMemory, has_people, read_people
 from tacit.records.splits import places_of_parts
 
 FORMAT, VERSION = "tacit-round", 1

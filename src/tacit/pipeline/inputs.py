@@ -32,9 +32,14 @@ from tacit.pipeline.steps import spends
 from tacit.preprocessing._base import numbers_of
 from tacit.privacy import Relation
 from tacit.queries import Facts, Private
-from tacit.records import UnreadRecords, as_labels, as_rows, as_weights
-from tacit.records.lazy_table import TableOfPeople, has_people, shown_rows
-from tacit.records.rows_and_labels import check_one_weight_each, shape_of
+from tacit.records.lazy_table import TableOfPeople, UnreadRecords, has_people, shown_rows
+from tacit.records.rows_and_labels import (
+    as_labels,
+    as_rows,
+    as_weights,
+    check_one_weight_each,
+    shape_of,
+)
 from tacit.schema import ClassTarget, NumberTarget, Schema, SchemaEncoder, SchemaError
 from tacit.table_facts import EncodedTable, HandsOn, TableFacts
 

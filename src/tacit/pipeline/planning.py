@@ -18,7 +18,9 @@ from tacit.pipeline.steps import admitted, prepared, spends
 from tacit.preprocessing import PrivateQuantileBounds, PrivateVocabulary
 from tacit.privacy import Budget, Event
 from tacit.privacy.budget import WeakPromiseWarning
-from tacit.queries import ChildPlan, Facts, InParts, Questions, Slot, composed, plain_facts
+from tacit.queries import Facts, Slot, composed
+from tacit.queries.base import plain_facts
+from tacit.queries.session import ChildPlan, InParts, Questions
 from tacit.schema import SchemaEncoder
 from tacit.table_facts import TableFacts
 

@@ -64,7 +64,8 @@ from tacit.pipeline.steps import check_steps, prepared
 from tacit.preprocessing import PrivateVocabulary
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
 from tacit.privacy.budget import WeakPromiseWarning
-from tacit.queries import Session, Split
+from tacit.queries import Session
+from tacit.queries.session import Split
 from tacit.records import Bounds, RecordSource
 from tacit.schema import Schema, SchemaEncoder, SchemaError
 from tacit.schema.encoding import check_schema

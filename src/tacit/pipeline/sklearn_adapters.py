@@ -44,7 +44,7 @@ class Vouched(TransformerMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from sklearn.preprocessing import FunctionTransformer
-    >>> from tacit.pipeline.sklearn_adapters import Vouched
+    >>> from tacit.pipeline import Vouched
     >>> step = Vouched(FunctionTransformer(np.log1p), row_norm=2.0)
     >>> step.transform(np.array([[0.0, 1.0]])).round(2)
     array([[0.  , 0.69]])

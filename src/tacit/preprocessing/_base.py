@@ -32,8 +32,14 @@ from tacit.estimators.tables import note_columns
 from tacit.io.memory_tables import values_of
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
 from tacit.queries import Facts, Session
-from tacit.records import Bounds, MemoryRecords, TableInMemory, UnreadRecords, UnreadTable
-from tacit.records.lazy_table import has_people, read_people
+from tacit.records import Bounds, MemoryRecords
+from tacit.records.lazy_table import (
+    TableInMemory,
+    UnreadRecords,
+    UnreadTable,
+    has_people,
+    read_people,
+)
 from tacit.records.rows_and_labels import plain_array, refuse_types, shape_of
 from tacit.table_facts import EncodedTable, TableFacts
 

@@ -24,7 +24,8 @@ from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.queries import Facts, GaussianNoise, NoisySum, SecondMoment, Session
 from tacit.queries.moments import unpack
-from tacit.records import Bounds, MemoryRecords, UnreadTable
+from tacit.records import Bounds, MemoryRecords
+from tacit.records.lazy_table import UnreadTable
 from tacit.row_clipping import clipped_rows
 from tacit.table_facts import TableFacts
 

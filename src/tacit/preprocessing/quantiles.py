@@ -35,7 +35,7 @@ from tacit.preprocessing._base import (
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.queries import Quantile, Selection, Session
 from tacit.queries.selection import GRID_POINTS
-from tacit.records import UnreadTable
+from tacit.records.lazy_table import UnreadTable
 from tacit.table_facts import TableFacts
 
 Array = npt.NDArray[np.float64]

@@ -26,10 +26,9 @@ from tacit.preprocessing._base import (
 )
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
-from tacit.queries import ColumnMoments, GaussianNoise, Noise, NoisySum, Session, Slot, SphereNoise
-from tacit.queries.moments import SHIFT, WEIGHT
-from tacit.records import UnreadTable
-from tacit.records.lazy_table import shown_rows
+from tacit.queries import GaussianNoise, Noise, NoisySum, Session, Slot, SphereNoise
+from tacit.queries.moments import SHIFT, WEIGHT, ColumnMoments
+from tacit.records.lazy_table import UnreadTable, shown_rows
 from tacit.table_facts import TableFacts
 
 Array = npt.NDArray[np.float64]

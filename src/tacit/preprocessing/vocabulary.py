@@ -36,8 +36,8 @@ from tacit.io.values import Values, word_of
 from tacit.preprocessing._base import facts_of_rows, facts_with
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
 from tacit.privacy.accounting.calibration import least_noise
-from tacit.queries import FrequentValues, Session, Slot
-from tacit.queries.count import value_counts
+from tacit.queries import Session, Slot
+from tacit.queries.count import FrequentValues, value_counts
 from tacit.records.privacy_unit import n_identifiers, people_of
 from tacit.table_facts import EncodedTable, TableFacts
 

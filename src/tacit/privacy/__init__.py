@@ -27,32 +27,19 @@ from tacit.privacy.events import (
     ZeroConcentrated,
     event_from_dict,
 )
-from tacit.privacy.filters import (
-    Additive,
-    Filter,
-    GaussianSum,
-    Odometer,
-    RenyiSum,
-    SumOfEpsilons,
-    SumOrGaussian,
-)
-from tacit.privacy.guarantee import Booked, Booking, Curve, Guarantee, replace_from_add_remove
+from tacit.privacy.filters import GaussianSum, Odometer, RenyiSum, SumOfEpsilons, SumOrGaussian
+from tacit.privacy.guarantee import Guarantee, replace_from_add_remove
 
 __all__ = [
     "Accountant",
-    "Additive",
     "AnyAccountant",
     "BestOf",
-    "Booked",
-    "Booking",
     "Budget",
     "BudgetExceeded",
     "BudgetUnreachable",
     "Composed",
-    "Curve",
     "Event",
     "ExponentialMechanism",
-    "Filter",
     "Gaussian",
     "GaussianSum",
     "Guarantee",

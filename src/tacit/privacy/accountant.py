@@ -47,7 +47,7 @@ class AnyAccountant(Protocol):
     def charge(self, event: Event, delta: float | None = None) -> float:
         """Book ``event`` and return the epsilon spent in all, or raise and book nothing.
 
-        A ledger returns a `tacit.privacy.Booked`, which also names the entry.
+        A ledger returns a `tacit.privacy.guarantee.Booked`, which also names the entry.
         """
 
     def check(self, event: Event, delta: float | None = None) -> None:

@@ -75,7 +75,7 @@ class Budget:
 
     Examples
     --------
-    >>> from tacit.privacy.budget import Budget
+    >>> from tacit.privacy import Budget
     >>> Budget(1.0, 1e-6).is_pure
     False
     """

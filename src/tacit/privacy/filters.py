@@ -158,7 +158,7 @@ class SumOfEpsilons(Additive):
     Examples
     --------
     >>> from tacit.privacy import Accountant, Budget, PureEpsilon
-    >>> from tacit.privacy.filters import SumOfEpsilons
+    >>> from tacit.privacy import SumOfEpsilons
     >>> accountant = Accountant(Budget(1.0), SumOfEpsilons())
     >>> accountant.charge(PureEpsilon(0.6))
     0.6
@@ -212,7 +212,7 @@ class GaussianSum(Additive):
     Examples
     --------
     >>> from tacit.privacy import Accountant, Budget, Gaussian
-    >>> from tacit.privacy.filters import GaussianSum
+    >>> from tacit.privacy import GaussianSum
     >>> accountant = Accountant(Budget(1.0, 1e-5), GaussianSum())
     >>> round(accountant.charge(Gaussian(6.0)), 4)
     0.5945
@@ -270,7 +270,7 @@ class SumOrGaussian(Additive):
     Examples
     --------
     >>> from tacit.privacy import Accountant, Budget, Gaussian, PureEpsilon
-    >>> from tacit.privacy.filters import SumOrGaussian
+    >>> from tacit.privacy import SumOrGaussian
     >>> budget = Budget(1.0, 1e-6)
     >>> accountant = Accountant(budget, SumOrGaussian(budget))
     >>> accountant.charge(PureEpsilon(0.5)) <= 0.5
@@ -446,7 +446,7 @@ class RenyiSum(Additive):
     Examples
     --------
     >>> from tacit.privacy import Accountant, Budget, Repeated, SampledGaussian
-    >>> from tacit.privacy.filters import RenyiSum
+    >>> from tacit.privacy import RenyiSum
     >>> accountant = Accountant(Budget(2.0, 1e-5), RenyiSum(order=12))
     >>> accountant.charge(Repeated(SampledGaussian(4.0, 0.01), 1000)) < 1.2
     True
@@ -468,7 +468,7 @@ class RenyiSum(Additive):
         Examples
         --------
         >>> from tacit.privacy import Budget
-        >>> from tacit.privacy.filters import RenyiSum
+        >>> from tacit.privacy import RenyiSum
         >>> RenyiSum.best_for(Budget(1.0, 1e-6)).order
         22.0
         """
@@ -569,7 +569,7 @@ class Odometer(Additive):
     Examples
     --------
     >>> from tacit.privacy import Accountant, Budget, Gaussian
-    >>> from tacit.privacy.filters import Odometer
+    >>> from tacit.privacy import Odometer
     >>> accountant = Accountant(Budget(1.0, 1e-6), Odometer())
     >>> accountant.charge(Gaussian(8.0)) < 1.0
     True

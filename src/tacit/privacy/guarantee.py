@@ -105,7 +105,7 @@ class Curve:
     Examples
     --------
     >>> from tacit.privacy import Gaussian
-    >>> from tacit.privacy.guarantee import Guarantee
+    >>> from tacit.privacy import Guarantee
     >>> curve = Guarantee(Gaussian(2.0)).curve()
     >>> bool(curve.epsilon[0] > curve.epsilon[-1])
     True
@@ -135,7 +135,7 @@ class Guarantee:
     Examples
     --------
     >>> from tacit.privacy import Gaussian, Repeated
-    >>> from tacit.privacy.guarantee import Guarantee
+    >>> from tacit.privacy import Guarantee
     >>> promise = Guarantee(Repeated(Gaussian(20.0), 100), target_delta=1e-6)
     >>> round(promise.epsilon(1e-6), 3)
     2.254
@@ -314,7 +314,7 @@ def replace_from_add_remove(guarantee: Guarantee, delta: float) -> Budget:
     Examples
     --------
     >>> from tacit.privacy import Gaussian
-    >>> from tacit.privacy.guarantee import Guarantee, replace_from_add_remove
+    >>> from tacit.privacy import Guarantee, replace_from_add_remove
     >>> converted = replace_from_add_remove(Guarantee(Gaussian(7.461264)), 1e-5)
     >>> round(converted.epsilon, 4)
     1.0

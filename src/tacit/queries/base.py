@@ -74,7 +74,7 @@ def plain_facts(relation: Relation) -> Facts:
     Examples
     --------
     >>> from tacit.privacy import Relation
-    >>> from tacit.queries import plain_facts
+    >>> from tacit.queries.base import plain_facts
     >>> plain_facts(Relation.REPLACE).n_changed
     2.0
     """

@@ -149,7 +149,7 @@ class PointSum:
     >>> import numpy as np
     >>> from tacit.privacy import Relation
     >>> from tacit.queries import Facts
-    >>> from tacit.queries.moments import PointSum
+    >>> from tacit.queries import PointSum
     >>> from tacit.records import Bounds, MemoryRecords
     >>> facts = Facts(Bounds(row_norm=1.0), 2, Relation.ADD_REMOVE)
     >>> records = MemoryRecords(np.array([[3.0, 4.0], [0.5, 0.0]]), None, facts.bounds)
@@ -239,7 +239,7 @@ class SecondMoment:
     >>> import numpy as np
     >>> from tacit.privacy import Relation
     >>> from tacit.queries import Facts
-    >>> from tacit.queries.moments import SecondMoment
+    >>> from tacit.queries import SecondMoment
     >>> from tacit.records import Bounds, MemoryRecords
     >>> facts = Facts(Bounds(row_norm=10.0), 2, Relation.ADD_REMOVE)
     >>> records = MemoryRecords(np.array([[3.0, 4.0]]), None, facts.bounds)

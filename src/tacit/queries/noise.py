@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tacit.noise import Ahead, Release, Source
+from tacit.noise import Release, Source
 from tacit.noise.bounded import Bounded
+from tacit.noise.exact.lattice import Ahead
 from tacit.noise.gaussian import gaussian
 from tacit.noise.laplace import laplace
 from tacit.noise.sphere import sphere

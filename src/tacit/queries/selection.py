@@ -17,9 +17,9 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from tacit.arrays import Integers
-from tacit.noise import BallLattice, Concave, Grid, Norm, Release, Source
+from tacit.noise import Grid, Norm, Release, Source
 from tacit.noise.bounded import Bounded
-from tacit.noise.selection.ball import select_in_ball
+from tacit.noise.selection.ball import BallLattice, Concave, select_in_ball
 from tacit.noise.selection.finite import select
 from tacit.noise.selection.line import select_on_line
 from tacit.privacy import Event, ExponentialMechanism, Relation

@@ -23,11 +23,11 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from tacit.noise import Ahead, Release, Source, secure_source
+from tacit.noise import Release, Source, secure_source
+from tacit.noise.exact.lattice import Ahead
 from tacit.noise.release import decide, priced
 from tacit.privacy import (
     BestOf,
-    Booking,
     Budget,
     Composed,
     Event,
@@ -39,6 +39,7 @@ from tacit.privacy import (
 )
 from tacit.privacy.accounting.number_of_trials import TriesLaw
 from tacit.privacy.events import Repeated
+from tacit.privacy.guarantee import Booking
 from tacit.queries.base import CanBeHeld, Facts, Held, Private, Query
 from tacit.queries.prepaid import Prepaid
 from tacit.records.grouped import PeopleInMemory, PeopleInSource

@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import Mask
-from tacit.noise import Norm, Release, Source, lattice_spacing
+from tacit.noise import Norm, Release, Source
 from tacit.noise.bounded import round_up
+from tacit.noise.exact.lattice import lattice_spacing
 from tacit.noise.release import priced
 from tacit.noise.selection.finite import (
     gaussian_above,
@@ -102,7 +103,8 @@ class Votes(_OfTeachers):
     Examples
     --------
     >>> from tacit.privacy import Relation
-    >>> from tacit.queries import Facts, Votes
+    >>> from tacit.queries import Facts
+    >>> from tacit.queries.votes import Votes
     >>> from tacit.records import Bounds
     >>> facts = Facts(Bounds(), 1, Relation.ADD_REMOVE)
     >>> votes = Votes(n_queries=8, n_teachers=250, n_classes=3)
@@ -280,7 +282,8 @@ class GaussianWinners:
     Examples
     --------
     >>> from tacit.privacy import Relation
-    >>> from tacit.queries import Facts, GaussianWinners, Session, Slot, Votes
+    >>> from tacit.queries import Facts, Session, Slot
+    >>> from tacit.queries.votes import GaussianWinners, Votes
     >>> from tacit.records import Bounds
     >>> facts = Facts(Bounds(), 1, Relation.ADD_REMOVE)
     >>> query = GaussianWinners(Votes(n_queries=2, n_teachers=90, n_classes=3), noise_std=4.0)

@@ -371,7 +371,9 @@ class SmoothValue:
     Examples
     --------
     >>> from tacit.privacy import Relation
-    >>> from tacit.queries import Facts, SmoothValue, Votes, VotesCost
+    >>> from tacit.queries import Facts
+    >>> from tacit.queries.votes_cost import SmoothValue, VotesCost
+    >>> from tacit.queries.votes import Votes
     >>> from tacit.queries.votes_cost import TwoClasses
     >>> from tacit.records import Bounds
     >>> cost = VotesCost(Votes(100, 250, 2), TwoClasses(40.0, 250, order=24.0))

@@ -37,7 +37,7 @@ class ParquetRecords:
         Number that is subtracted from numeric labels: the middle of their range for a model with
         an intercept. By default it follows from the bounds (`origin_of`).
     delimiter, progress
-        As in `tacit.preprocessing.encode_file`.
+        As in `tacit.schema.encode_file`.
 
     Notes
     -----

@@ -70,7 +70,7 @@ class MemoryRecords:
     --------
     >>> import numpy as np
     >>> from tacit.records import Bounds
-    >>> from tacit.records.memory import MemoryRecords
+    >>> from tacit.records import MemoryRecords
     >>> records = MemoryRecords(np.array([[3.0, 4.0], [0.3, 0.4]]), None, Bounds(row_norm=1.0))
     >>> total, = records.sum(lambda block: (block.weighted_sum(np.ones(block.n_rows)),))
     >>> total.round(6)

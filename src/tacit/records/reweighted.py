@@ -49,7 +49,8 @@ class ClassWeights:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.records import Bounds, ClassWeights, MemoryRecords, ReweightedRecords
+    >>> from tacit.records import Bounds, MemoryRecords
+    >>> from tacit.records.reweighted import ClassWeights, ReweightedRecords
     >>> records = MemoryRecords(np.ones((3, 1)), np.array([1.0, 1.0, -1.0]), Bounds(n_classes=2))
     >>> rarer = ReweightedRecords(records, ClassWeights((1.0, 0.5)))
     >>> rarer.sum(lambda block: (block.weighed(np.ones(block.n_rows)).sum(),))
@@ -99,7 +100,8 @@ class LeverageWeights:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
+    >>> from tacit.records import Bounds, MemoryRecords
+    >>> from tacit.records.reweighted import LeverageWeights, ReweightedRecords
     >>> from tacit.records.block import Coordinates
     >>> records = MemoryRecords(np.array([[1.0], [2.0]]), None, Bounds(row_norm=4.0))
     >>> shorter = ReweightedRecords(records, LeverageWeights(Coordinates(np.eye(1)), 1.0))

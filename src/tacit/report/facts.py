@@ -17,7 +17,7 @@ class PublicFact:
 
     Examples
     --------
-    >>> from tacit.report import PublicFact
+    >>> from tacit.report.facts import PublicFact
     >>> PublicFact("Largest row norm", "2", "longer rows are scaled down to it").value
     '2'
     """
@@ -46,7 +46,7 @@ class PlannedMechanism:
 
     Examples
     --------
-    >>> from tacit.report import PlannedMechanism
+    >>> from tacit.report.facts import PlannedMechanism
     >>> PlannedMechanism("noisy_sgd", None, "needs a public number of records").chosen
     False
     """
@@ -64,7 +64,7 @@ class Coefficient:
 
     Examples
     --------
-    >>> from tacit.report import Coefficient
+    >>> from tacit.report.facts import Coefficient
     >>> Coefficient("age", 1.5, error=0.2).output
     ''
     """
@@ -88,7 +88,7 @@ class Coefficients:
 
     Examples
     --------
-    >>> from tacit.report import Coefficient, Coefficients
+    >>> from tacit.report.facts import Coefficient, Coefficients
     >>> len(Coefficients((Coefficient("age", 1.5),), "The mean.", "No error bars.").rows)
     1
     """

@@ -21,14 +21,8 @@ from tacit.ledger.store import Content
 from tacit.pate import WorstCase
 from tacit.pate.aggregators import UNANSWERED
 from tacit.pate.plan import CONSENSUS, PATEPlan, make_plan
-from tacit.privacy import (
-    Additive,
-    GaussianSum,
-    Odometer,
-    RenyiSum,
-    SumOfEpsilons,
-    SumOrGaussian,
-)
+from tacit.privacy import GaussianSum, Odometer, RenyiSum, SumOfEpsilons, SumOrGaussian
+from tacit.privacy.filters import Additive
 from tacit.report.charts import Level, LineChart, Series, drawn, linear_axis, whole_axis
 from tacit.report.facts import ReportFacts
 from tacit.report.markup import (
@@ -58,9 +52,10 @@ def write_audit(path: str | os.PathLike[str], audit: Audit) -> None:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from tacit.audit import Audit, Finding
+    >>> from tacit.audit import Audit
+    >>> from tacit.audit.results import Finding
     >>> from tacit.privacy import Budget
-    >>> from tacit.report.pages import write_audit
+    >>> from tacit.report import write_audit
     >>> found = Audit("a sum", Budget(1.0, 1e-6), 0.05, (Finding("by hand", 0.8, "nothing"),))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_audit(pathlib.Path(folder) / "a.html", found)
@@ -186,7 +181,7 @@ def write_ledger(
     >>> import pathlib, tempfile
     >>> from tacit.ledger import Ledger
     >>> from tacit.privacy import Budget
-    >>> from tacit.report.pages import write_ledger
+    >>> from tacit.report import write_ledger
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = Ledger.create(pathlib.Path(folder) / "a.ledger", Budget(1.0))
     ...     write_ledger(pathlib.Path(folder) / "a.html", ledger)

@@ -81,7 +81,8 @@ def render_evaluation(title: str, evaluation: Evaluation, *, made_on: str = "") 
 
     Examples
     --------
-    >>> from tacit.metrics import Estimate, Evaluation
+    >>> from tacit.metrics.evaluation import Estimate
+    >>> from tacit.metrics import Evaluation
     >>> from tacit.privacy import Gaussian, Guarantee
     >>> from tacit.report.write import render_evaluation
     >>> promise = Guarantee(Gaussian(4.2), 1e-6)

@@ -30,7 +30,7 @@ class NotAModel(ValueError):
 
     Examples
     --------
-    >>> from tacit.saving.container import NotAModel
+    >>> from tacit.saving import NotAModel
     >>> issubclass(NotAModel, ValueError)
     True
     """
@@ -41,7 +41,7 @@ class CannotSave(ValueError):
 
     Examples
     --------
-    >>> from tacit.saving.container import CannotSave
+    >>> from tacit.saving import CannotSave
     >>> issubclass(CannotSave, ValueError)
     True
     """

@@ -286,7 +286,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> import tempfile, pathlib
     >>> import numpy as np
     >>> from tacit.linear_model import LogisticRegression
-    >>> from tacit.saving.model_file import load, save
+    >>> from tacit.saving import load, save
     >>> X = np.random.default_rng(0).standard_normal((5000, 3))
     >>> model = LogisticRegression(epsilon=1.0, delta=1e-6, row_norm=2.0).fit(X, X[:, 0] > 0)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -327,7 +327,7 @@ def load(path: str | os.PathLike[str]) -> LoadedModel:
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from tacit.saving.model_file import load
+    >>> from tacit.saving import load
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "notes.txt"
     ...     _ = path.write_text("milk, bread")

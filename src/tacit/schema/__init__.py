@@ -9,37 +9,20 @@ from tacit.schema.column_kinds import (
     OpenCategory,
     OpenNumber,
 )
-from tacit.schema.columns import (
-    Column,
-    ColumnCheck,
-    Fill,
-    Ignored,
-    Indicator,
-    Missing,
-    Neutral,
-)
+from tacit.schema.columns import Fill, Ignored, Indicator, Neutral
 from tacit.schema.draft import draft_schema
-from tacit.schema.encoding import (
-    SchemaEncoder,
-    check_file,
-    encode_file,
-    encode_rows,
-    encode_table,
-)
+from tacit.schema.encoding import SchemaEncoder, check_file, encode_file, encode_table
 from tacit.schema.schema import Schema, Unit
-from tacit.schema.targets import ClassTarget, NumberTarget, Target
+from tacit.schema.targets import ClassTarget, NumberTarget
 
 __all__ = [
     "Boolean",
     "Category",
     "ClassTarget",
-    "Column",
-    "ColumnCheck",
     "Fill",
     "Ignored",
     "Indicator",
     "Intervals",
-    "Missing",
     "Neutral",
     "Number",
     "NumberTarget",
@@ -49,11 +32,9 @@ __all__ = [
     "SchemaEncoder",
     "SchemaError",
     "TableError",
-    "Target",
     "Unit",
     "check_file",
     "draft_schema",
     "encode_file",
-    "encode_rows",
     "encode_table",
 ]

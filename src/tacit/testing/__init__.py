@@ -2,14 +2,13 @@
 
 from tacit.testing.events import check_event
 from tacit.testing.losses import check_loss, check_point_loss
-from tacit.testing.noise import EvenlySpacedWords, check_noise, exact_delta_1d, exact_epsilon_1d
+from tacit.testing.noise import check_noise, exact_delta_1d, exact_epsilon_1d
 from tacit.testing.readers import Encoded, Reader, check_reader
 from tacit.testing.record_sources import check_record_source
 from tacit.testing.replay import check_query, replay
 
 __all__ = [
     "Encoded",
-    "EvenlySpacedWords",
     "Reader",
     "check_event",
     "check_loss",

@@ -45,7 +45,7 @@ def exact_delta_1d(
 
     Examples
     --------
-    >>> from tacit.testing.noise import exact_delta_1d
+    >>> from tacit.testing import exact_delta_1d
     >>> normal = lambda x: -x**2 / 2 - 0.9189385332
     >>> delta = exact_delta_1d(normal, lambda x: normal(x - 1 / 3.730632), 1.0, (-12, 12))
     >>> round(delta, 8)
@@ -76,7 +76,7 @@ def exact_epsilon_1d(
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.testing.noise import exact_epsilon_1d
+    >>> from tacit.testing import exact_epsilon_1d
     >>> laplace = lambda x: -np.abs(x) - np.log(2)
     >>> round(exact_epsilon_1d(laplace, lambda x: laplace(x - 0.5), (-30, 30)), 6)
     0.5
@@ -156,11 +156,12 @@ def check_noise(
     --------
     >>> import numpy as np
     >>> from scipy.special import ndtr
-    >>> from tacit.noise import Norm, lattice_spacing
+    >>> from tacit.noise import Norm
+    >>> from tacit.noise.exact.lattice import lattice_spacing
     >>> from tacit.noise.bounded import Bounded
     >>> from tacit.noise.gaussian import gaussian
     >>> from tacit.privacy import Relation
-    >>> from tacit.testing.noise import check_noise
+    >>> from tacit.testing import check_noise
     >>> def sampler(values, source):
     ...     bounded = Bounded(values, 1.0, Norm.L2, Relation.ADD_REMOVE)
     ...     return gaussian(bounded, 2.0, source).value

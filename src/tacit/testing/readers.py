@@ -119,7 +119,8 @@ def check_reader(reader: Reader, kind: str, positions: Sequence[int] | None = No
     Examples
     --------
     >>> import pandas as pd
-    >>> from tacit.schema import Number, encode_rows
+    >>> from tacit.schema import Number
+    >>> from tacit.schema.encoding import encode_rows
     >>> from tacit.testing import Encoded, Reader, check_reader
     >>> def encode(values):
     ...     rows = encode_rows(pd.DataFrame({"age": values}), [Number("age", 0, 100)])

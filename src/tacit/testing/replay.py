@@ -55,7 +55,7 @@ def replay(fit: Callable[[Data], object], data: Data, neighbour: Data) -> int:
     >>> from tacit.noise.bounded import Bounded
     >>> from tacit.noise.gaussian import gaussian
     >>> from tacit.privacy import Relation
-    >>> from tacit.testing.replay import replay
+    >>> from tacit.testing import replay
     >>> def total(ages):
     ...     clipped = float(sum(min(max(age, 0), 100) for age in ages))
     ...     return gaussian(Bounded(clipped, 100.0, Norm.L2, Relation.ADD_REMOVE), 1.0)
@@ -115,7 +115,7 @@ def check_query(query: NoisySum, facts: Facts, *, attained: float = 0.5, seed: i
     >>> from tacit.privacy import Relation
     >>> from tacit.queries import Facts, GaussianNoise, NoisySum, PointSum
     >>> from tacit.records import Bounds
-    >>> from tacit.testing.replay import check_query
+    >>> from tacit.testing import check_query
     >>> query = NoisySum(PointSum(), GaussianNoise(1.0))
     >>> check_query(query, Facts(Bounds(row_norm=2.0), 3, Relation.ADD_REMOVE)) > 0.99
     True

@@ -8,21 +8,15 @@ from typing import Any, Self
 
 import numpy as np
 
+from tacit.checks import names_of_today
 from tacit.engine import Plan, release_answers, without_noise
-from tacit.estimators.parameters import budget_of, names_of_today, source_of, warn_if_weak
+from tacit.estimators.parameters import budget_of, source_of, warn_if_weak
 from tacit.noise import secure_source
 from tacit.privacy import AnyAccountant, Budget, Relation
-from tacit.queries import (
-    AtMost,
-    CandidateMistakes,
-    InParts,
-    Questions,
-    Selection,
-    Session,
-    Slot,
-    Split,
-    plain_facts,
-)
+from tacit.queries import AtMost, Selection, Session, Slot
+from tacit.queries.base import plain_facts
+from tacit.queries.evaluation import CandidateMistakes
+from tacit.queries.session import InParts, Questions, Split
 from tacit.records.splits import new_key
 from tacit.tuning import records
 from tacit.tuning.planning import Tries, Try

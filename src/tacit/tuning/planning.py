@@ -15,17 +15,9 @@ from tacit.privacy import BestOf, Budget, Event, Gaussian, Guarantee, PureEpsilo
 from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon, gaussian_mu
 from tacit.privacy.accounting.number_of_trials import TriesLaw
 from tacit.privacy.accounting.root_finding import decreasing_root
-from tacit.queries import (
-    AtMost,
-    BestOfTries,
-    GaussianNoise,
-    InParts,
-    LaplaceNoise,
-    Questions,
-    Slot,
-    best_of,
-    plain_facts,
-)
+from tacit.queries import AtMost, GaussianNoise, LaplaceNoise, Slot
+from tacit.queries.base import plain_facts
+from tacit.queries.session import BestOfTries, InParts, Questions, best_of
 
 PlanFit = Callable[[Mapping[str, Any], Budget], Event]
 ScoreNoise = GaussianNoise | LaplaceNoise

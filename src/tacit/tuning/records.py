@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from tacit.estimators.parameters import row_norm_of
 from tacit.pipeline import PrivatePipeline
 from tacit.privacy import Budget, Guarantee, Relation
-from tacit.records import as_numbers
+from tacit.records.rows_and_labels import as_numbers
 from tacit.table_facts import EncodedTable, TableFacts
 
 _ONE_TRY = (

@@ -12,13 +12,15 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from tacit.checks import names_of_today
 from tacit.engine import Plan, release_answers
-from tacit.estimators.parameters import budget_of, names_of_today, source_of, warn_if_weak
+from tacit.estimators.parameters import budget_of, source_of, warn_if_weak
 from tacit.noise import Source, secure_source
 from tacit.noise.selection.finite import draw_tries
 from tacit.privacy import AnyAccountant, Budget, Event, Relation
 from tacit.privacy.accounting.number_of_trials import TriesLaw, TruncatedNegativeBinomial
-from tacit.queries import BestOfTries, Session, Slot, Split
+from tacit.queries import Session, Slot
+from tacit.queries.session import BestOfTries, Split
 from tacit.records.splits import new_key
 from tacit.tuning import records
 from tacit.tuning.planning import Tries, plan_of, plan_tries

@@ -15,18 +15,11 @@ from sklearn.base import is_classifier
 from tacit import checks
 from tacit.noise import ReplayMismatch, Source
 from tacit.pipeline import PrivatePipeline
-from tacit.queries import (
-    Facts,
-    MistakeBalance,
-    NoisySum,
-    Private,
-    Questions,
-    Session,
-    Slot,
-    plain_facts,
-)
-from tacit.records import as_labels, as_numbers
-from tacit.records.rows_and_labels import codes_of
+from tacit.queries import Facts, NoisySum, Private, Session, Slot
+from tacit.queries.base import plain_facts
+from tacit.queries.evaluation import MistakeBalance
+from tacit.queries.session import Questions
+from tacit.records.rows_and_labels import as_labels, as_numbers, codes_of
 from tacit.table_facts import EncodedTable
 from tacit.tuning.planning import Tries, Try
 from tacit.tuning.records import Unread, configured, unread
@@ -54,7 +47,7 @@ class HeldOut:
 
     Examples
     --------
-    >>> from tacit.tuning.trials import HeldOut
+    >>> from tacit.tuning import HeldOut
     >>> HeldOut(0.2).share
     0.2
     """
@@ -81,7 +74,7 @@ class PublicScore:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.tuning.trials import PublicScore
+    >>> from tacit.tuning import PublicScore
     >>> PublicScore(np.ones((3, 2)), [0, 1, 1]).share
     0.0
     """

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from tacit.deep import AdaptiveClip, AutomaticClip, CannotClip, Clip, FlatClip, PerLayerClip
-from tacit.deep.clipping import BookKeeper, Like, book_keeper
+from tacit.deep.clipping.book_keeping import BookKeeper
 from tacit.deep.clipping.clip import AdaptiveState
 from tacit.deep.clipping.layer_rules import Room, SummedProducts, Whole
+from tacit.deep.clipping.mixing_check import Like, book_keeper
 from tests.deep.architectures import ARCHITECTURES, CROSS_ENTROPY, Architecture
 
 TARGET = Like((), torch.int64)

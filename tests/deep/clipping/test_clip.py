@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tacit.deep import AdaptiveClip, FlatClip
-from tacit.deep.clipping import BookKeeper, Sums
+from tacit.deep.clipping.book_keeping import BookKeeper, Sums
 from tacit.deep.clipping.clip import AdaptiveState, FixedState, lengths_of
 from tacit.deep.planning import facts_of
 from tacit.privacy import Budget

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tacit.deep import CannotClip, without_batch_norm
-from tacit.deep.clipping import Like, book_keeper
+from tacit.deep.clipping.mixing_check import Like, book_keeper
 from tests.deep.architectures import CROSS_ENTROPY
 
 FLOATS = Like((4,), torch.float32)

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 import tacit.deep.records as records_module
 from tacit.deep import CannotClip, FlatClip, PrivateTrainer
-from tacit.deep.clipping import Like, book_keeper
+from tacit.deep.clipping.mixing_check import Like, book_keeper
 from tacit.deep.clipping.randomness import RecordMasks, global_randomness, record_keys
 from tacit.deep.records import DatasetRecords
 from tacit.noise import SensitivityViolation

@@ -33,9 +33,11 @@ from tacit.erm.losses import (
     SquaredLoss,
 )
 from tacit.linear_model import LogisticRegression
-from tacit.noise import Concave, SensitivityViolation
+from tacit.noise import SensitivityViolation
+from tacit.noise.selection.ball import Concave
 from tacit.privacy import Budget, ExponentialMechanism, Relation
-from tacit.queries import Facts, RiskInBall
+from tacit.queries import Facts
+from tacit.queries.selection import RiskInBall
 from tacit.records import Bounds, MemoryRecords
 from tacit.testing import replay
 from tests.noise.helpers import ACCEPT, grouped_pvalue

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import math
 import struct
-import zlib
 
 import numpy as np
 import pytest
@@ -11,17 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit.local import (
-    Banco,
-    BancoState,
-    GradientDescent,
-    GradientDescentState,
-    PosterBanco,
-    Tail,
-    learner_from_dict,
-    state_from_bytes,
-    state_to_bytes,
-)
+from tacit.local import Banco, GradientDescent, PosterBanco, Tail, state_from_bytes, state_to_bytes
+from tacit.local.learners import BancoState, GradientDescentState, learner_from_dict
+from tests.local.protocol_helpers import sealed
 
 LEARNERS = [
     Banco(Tail(3.0, 0.25), norm=2.0, unit=5.0, averaging=1.0),
@@ -46,11 +37,6 @@ def advanced(learner, n, seed=0):
     for report in np.random.default_rng(seed).normal(size=(n, 3)) + 0.2:
         state = learner.update(state, report)
     return state
-
-
-def sealed(body):
-    """Return a body with its checksum: what only somebody who means harm would write."""
-    return body + struct.pack("<I", zlib.crc32(body))
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import hyp0f1
 
-from tacit.local.sanitizers import GaussianNoise, HalfSphere, PrivUnit, SphereNoise
+from tacit.local import GaussianNoise, HalfSphere, PrivUnit, SphereNoise
 
 ACCEPT, REJECT = 1e-9, 1e-12
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import kstest
 from scipy.stats import norm as normal
 
-from tacit.local.sanitizers import GaussianNoise
+from tacit.local import GaussianNoise
 from tacit.privacy import Gaussian, Guarantee, Relation
 from tacit.testing import exact_delta_1d
 from tests.local.sanitizers.helpers import ACCEPT, REJECT, gradient, reports

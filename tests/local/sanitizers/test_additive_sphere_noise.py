@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, gamma, kstest
 
-from tacit.local.sanitizers import SphereNoise
+from tacit.local import SphereNoise
 from tacit.testing import exact_epsilon_1d
 from tests.local.sanitizers.helpers import ACCEPT, REJECT, gradient, reports
 

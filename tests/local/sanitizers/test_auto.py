@@ -1,6 +1,6 @@
 import pytest
 
-from tacit.local.sanitizers import GaussianNoise, PrivUnit, least_noise
+from tacit.local import GaussianNoise, PrivUnit, least_noise
 from tests.local.sanitizers.helpers import sanitizers
 
 

@@ -4,7 +4,8 @@ import math
 import numpy as np
 import pytest
 
-from tacit.local.sanitizers import GaussianNoise, HalfSphere, PrivUnit, Tail, sanitizer_from_dict
+from tacit.local import GaussianNoise, HalfSphere, PrivUnit, Tail
+from tacit.local.sanitizers.base import sanitizer_from_dict
 from tacit.noise import recording, replaying, seeded_source
 from tacit.privacy import Guarantee, NonPrivate, Relation
 from tests.local.sanitizers.helpers import gradient, is_unbiased, reports, sanitizers, worst_z

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from tacit.local.sanitizers import HalfSphere, PrivUnit
+from tacit.local import HalfSphere, PrivUnit
 from tests.local.sanitizers.helpers import gradient, reports
 
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.local.sanitizers import HalfSphere, PrivUnit, SphereNoise
+from tacit.local import HalfSphere, PrivUnit, SphereNoise
 from tacit.local.sanitizers.cap import mass
 from tests.local.sanitizers.helpers import gradient, reports
 

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from tacit.local.sanitizers import HalfSphere, PrivUnit
+from tacit.local import HalfSphere, PrivUnit
 from tacit.local.sanitizers.cap import (
     _SHORTEST,
     LEARNER_RATE,

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from tacit.noise import lattice_spacing, secure_source, seeded_source
+from tacit.noise import secure_source, seeded_source
 from tacit.noise.exact import lattice
 from tacit.noise.exact.interval_arithmetic import LazyUniform
+from tacit.noise.exact.lattice import lattice_spacing
 from tacit.noise.gaussian import GaussianLaw, gaussian
 from tacit.noise.laplace import LaplaceLaw, laplace
 from tests.noise.helpers import WordSource, bounded, same_low_bits

@@ -13,11 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tacit.noise import BallLattice, Concave, ReplayMismatch, recording, replaying, secure_source
+from tacit.noise import ReplayMismatch, recording, replaying, secure_source
 from tacit.noise.exact.interval_arithmetic import Arithmetic, LazyUniform, ends, exponentials
 from tacit.noise.selection import ball as ball_selection
 from tacit.noise.selection.ball import (
+    BallLattice,
     Cells,
+    Concave,
     _lower_planes,
     _touches,
     exceeds,

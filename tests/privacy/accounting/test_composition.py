@@ -20,7 +20,6 @@ from tacit.privacy import (
     Composed,
     Event,
     ExponentialMechanism,
-    Filter,
     Gaussian,
     GaussianSum,
     Guarantee,
@@ -42,7 +41,7 @@ from tacit.privacy import (
 )
 from tacit.privacy.accounting.composition import LossDistributionRoute, ProfileAndGaussiansRoute
 from tacit.privacy.accounting.loss_distribution import good_interval
-from tacit.privacy.filters import Charge
+from tacit.privacy.filters import Charge, Filter
 
 REPLACE = Relation.REPLACE
 DELTAS = (1e-2, 1e-4, 1e-6, 1e-10, 1e-14)

@@ -16,10 +16,11 @@ from tacit.erm import Objective
 from tacit.erm.losses import HuberLoss, LogisticLoss, SoftmaxLoss
 from tacit.privacy import Relation
 from tacit.queries import Facts, Gradient
-from tacit.records import Bounds, ClassWeights, MemoryRecords, RecordSource, ReweightedRecords
+from tacit.records import Bounds, MemoryRecords, RecordSource
 from tacit.records.exact.kernels import TILE_ROWS, sigmoid
 from tacit.records.exact.lattice import MOST_ROWS, LatticeBlock, LatticeTable, sum_in_steps
 from tacit.records.exact.tiles import Tiles
+from tacit.records.reweighted import ClassWeights, ReweightedRecords
 
 BOUNDS = Bounds(row_norm=2.0, intercept=0.7, label_range=(-1.0, 1.0), n_classes=2)
 

@@ -4,7 +4,8 @@ import re
 
 import numpy as np
 
-from tacit.metrics import ConfusionMatrix, Curve, Estimate, Evaluation
+from tacit.metrics import Evaluation
+from tacit.metrics.evaluation import ConfusionMatrix, Curve, Estimate
 from tacit.privacy import Gaussian, Guarantee, NonPrivate
 from tacit.report.sections.accuracy import evaluation_section, metric_name
 from tacit.report.write import render_evaluation

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tacit.linear_model import LogisticRegression
-from tacit.report import Coefficient, Coefficients, facts_of
+from tacit.report import facts_of
+from tacit.report.facts import Coefficient, Coefficients
 from tacit.report.sections.coefficients import MOST_ROWS, SHOWN, coefficients_section
 from tests.report.helpers import Element, facts, read
 

@@ -17,8 +17,8 @@ from pyarrow import feather, parquet
 
 from tacit.io.memory_tables import columns_of_batch
 from tacit.io.reading import open_table
-from tacit.schema import Boolean, Category, Indicator, Intervals, Number, encode_rows
-from tacit.schema.encoding import write_rows
+from tacit.schema import Boolean, Category, Indicator, Intervals, Number
+from tacit.schema.encoding import encode_rows, write_rows
 from tacit.testing import Encoded, Reader
 from tests.testing.readers.hostile_values import (
     BOOLS,

@@ -14,8 +14,9 @@ import polars as pl
 import pyarrow as pa
 from scipy import sparse
 
-from tacit.records import Bounds, MemoryRecords, as_rows
+from tacit.records import Bounds, MemoryRecords
 from tacit.records import block as block_sums
+from tacit.records.rows_and_labels import as_rows
 from tacit.testing import Encoded, Reader
 from tests.testing.readers.hostile_values import NAN_WITH_PAYLOAD
 

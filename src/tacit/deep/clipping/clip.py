@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from tacit import checks
-from tacit.queries import ClippedSum, ClippedSumAndCount
+from tacit.queries.clipped_sum import ClippedSum, ClippedSumAndCount
 
 # Squares of numbers below 2^-74 underflow in float32: with 2^40 parameters, norms of 2^-54. Clips
 # are far larger, so no gradient escapes clipping because its norm underflowed.

@@ -87,7 +87,7 @@ def book_keeper(
     --------
     >>> import torch
     >>> from torch import nn
-    >>> from tacit.deep.clipping import Like, book_keeper
+    >>> from tacit.deep.clipping.mixing_check import Like, book_keeper
     >>> loss = nn.CrossEntropyLoss(reduction="none")
     >>> record, target = Like((3,), torch.float32), Like((), torch.int64)
     >>> book_keeper(nn.Linear(3, 2), loss, record, target).n_parameters

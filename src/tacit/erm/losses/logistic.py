@@ -28,7 +28,7 @@ class LogisticLoss(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.erm.losses.logistic import LogisticLoss
+    >>> from tacit.erm.losses import LogisticLoss
     >>> LogisticLoss().value(np.array([0.0]), np.array([1.0])).round(4)
     array([0.6931])
     """
@@ -107,7 +107,7 @@ class SoftmaxLoss(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.erm.losses.logistic import SoftmaxLoss
+    >>> from tacit.erm.losses import SoftmaxLoss
     >>> SoftmaxLoss(3).d1(np.zeros((1, 3)), np.array([2.0])).round(3)
     array([[ 0.333,  0.333, -0.667]])
     """

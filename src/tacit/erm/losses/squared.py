@@ -28,7 +28,7 @@ class SquaredLoss(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.erm.losses.squared import SquaredLoss
+    >>> from tacit.erm.losses import SquaredLoss
     >>> SquaredLoss(score_bound=2.0, label_bound=1.0).lipschitz
     3.0
     """
@@ -90,7 +90,7 @@ class HuberLoss(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.erm.losses.squared import HuberLoss
+    >>> from tacit.erm.losses import HuberLoss
     >>> HuberLoss(1.0).value(np.array([0.5, 3.0]), np.zeros(2))
     array([0.125, 2.5  ])
     """
@@ -156,7 +156,7 @@ class LogCoshLoss(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.erm.losses.squared import LogCoshLoss
+    >>> from tacit.erm.losses import LogCoshLoss
     >>> LogCoshLoss(1.0).d1(np.array([0.1, 30.0]), np.zeros(2)).round(3)
     array([0.1, 1. ])
     """

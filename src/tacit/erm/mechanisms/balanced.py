@@ -23,17 +23,11 @@ from tacit.erm.plan import (
 from tacit.noise import Norm
 from tacit.privacy import Budget, Composed, Guarantee, Relation
 from tacit.privacy.accounting.gaussian_profile import gaussian_epsilon
-from tacit.queries import (
-    ClassCounts,
-    Facts,
-    LaplaceNoise,
-    NoisySum,
-    Reweighted,
-    Session,
-    Slot,
-)
+from tacit.queries import ClassCounts, Facts, LaplaceNoise, NoisySum, Session, Slot
 from tacit.queries.noise import split_epsilon, split_gaussian
-from tacit.records import ClassWeights, RecordSource, ReweightedRecords
+from tacit.queries.session import Reweighted
+from tacit.records import RecordSource
+from tacit.records.reweighted import ClassWeights, ReweightedRecords
 
 # Limit on the weight n / (K count) of a class.
 GREATEST_WEIGHT = 10.0

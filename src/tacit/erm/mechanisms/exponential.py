@@ -15,7 +15,8 @@ from tacit.erm.constraints import L2Ball
 from tacit.erm.plan import CannotSolve, Mechanism, Plan, Problem, Settings, Solved
 from tacit.noise.selection.ball import MOST_DIMENSIONS
 from tacit.privacy import Budget
-from tacit.queries import CandidateRisks, Quantile, RiskInBall, Selection, Session
+from tacit.queries import Quantile, Selection, Session
+from tacit.queries.selection import CandidateRisks, RiskInBall
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,14 @@ class QuantileOnALine(Mechanism):
 
     name = "exponential_mechanism"
     title = "Exponential mechanism"
+    key = "quantile_on_a_line"
+    proof = "selection_on_a_line.md"
+    suits = (
+        (
+            "median, quantile of a column (`tacit.location.Median`)",
+            "pure, sampled exactly; the error is in ranks",
+        ),
+    )
     is_named = False
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
@@ -112,6 +121,9 @@ class PublicCandidates(Mechanism):
 
     name = "public_candidates"
     title = "Public candidates"
+    page = "exponential_mechanism.md"
+    proof = "selection_in_a_ball.md"
+    suits = (("a choice among public models", "pure; no better than the best of them"),)
     is_named = False
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
@@ -197,6 +209,14 @@ class ExponentialInABall(Mechanism):
 
     name = "exponential_in_a_ball"
     title = "Exponential mechanism in a ball"
+    page = "exponential_mechanism.md"
+    proof = "selection_in_a_ball.md"
+    suits = (
+        (
+            "at most four weights in a ball, pure budget",
+            "drawn exactly; needs no second derivative and no solver",
+        ),
+    )
     is_named = False
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:

@@ -32,13 +32,12 @@ from tacit.queries import (
     GaussianNoise,
     GaussianSum,
     Gradient,
-    Measured,
     NoisySum,
-    PreconditionedGradient,
     Session,
     Slot,
     composed,
 )
+from tacit.queries.gradient import Measured, PreconditionedGradient
 from tacit.queries.noise import gaussian_rest, split_gaussian
 from tacit.records.grouped import MOST_COUNTED
 
@@ -254,6 +253,22 @@ class NoisyGradient(Descent):
 
     name = "noisy_gradient"
     title = "Noisy gradient descent"
+    suits = (
+        (
+            "several classes (or objective perturbation, if classes and columns are few)",
+            "one joint release; epsilon is not split over the classes",
+        ),
+        (
+            "Huber, quantile, Poisson, linear regression, REPLACE; declare `n_records`",
+            "objective perturbation is not proved for these losses under REPLACE",
+        ),
+        ("a constraint on the weights", "it projects at every step"),
+        ("a loss with a corner", "it needs no second derivative"),
+        (
+            "geometric median (`tacit.location.GeometricMedian`)",
+            "not a function of <w, x>, and not smooth",
+        ),
+    )
     has_law = True
     adds_up_people = True
 

@@ -68,6 +68,14 @@ class NoisySGD(Descent):
 
     name = "noisy_sgd"
     title = "Noisy stochastic gradient descent"
+    page = "noisy_gradient.md"
+    proof = "noisy_gradient.md"
+    suits = (
+        (
+            "too many records for full passes",
+            "small samples; more noise for the same budget",
+        ),
+    )
     is_candidate = False  # no public fact says whether the data are too large for full passes
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:

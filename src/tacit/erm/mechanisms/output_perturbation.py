@@ -54,6 +54,7 @@ class OutputPerturbation(Mechanism):
 
     name = "output_perturbation"
     title = "Output perturbation"
+    suits = (("a baseline with a four-line proof", "exact sensitivity"),)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """Choose lam if it is None, and calibrate the noise."""

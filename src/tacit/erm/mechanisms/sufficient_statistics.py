@@ -22,18 +22,8 @@ from tacit.erm.plan import (
     unknown,
 )
 from tacit.privacy import Budget, Relation
-from tacit.queries import (
-    Exactly,
-    GaussianNoise,
-    LabelMoment,
-    LeastEigenvalue,
-    NoisySum,
-    SecondMoment,
-    Session,
-    Slot,
-    composed,
-)
-from tacit.queries.moments import unpack
+from tacit.queries import Exactly, GaussianNoise, NoisySum, SecondMoment, Session, Slot, composed
+from tacit.queries.moments import LabelMoment, LeastEigenvalue, unpack
 from tacit.queries.noise import gaussian_rest, split_gaussian
 
 _FAILURE = 0.05  # rho: probability that the chosen ridge is too small for the noise
@@ -78,6 +68,7 @@ class SufficientStatistics(Mechanism):
 
     name = "sufficient_statistics"
     title = "Sufficient statistics"
+    suits = (("least squares without clipped residuals, few columns", "one pass, closed form"),)
     has_law = True
     uses_moments = True
 

@@ -18,15 +18,16 @@ from tacit.local.sanitizers.base import (
     checked_features,
     norm_slack,
 )
-from tacit.noise import (
+from tacit.noise import Source
+from tacit.noise.exact.lattice import lattice_spacing
+from tacit.noise.prepared import (
+    Kernel,
     PreparedRows,
-    Source,
+    Steps,
     add_row,
-    lattice_spacing,
     prepare_gaussian,
     prepare_sphere,
 )
-from tacit.noise.prepared import Kernel, Steps
 from tacit.privacy import Budget, Gaussian, NonPrivate, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.privacy.events import Event
@@ -63,7 +64,7 @@ class GaussianNoise(Sanitizer):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.sanitizers.additive import GaussianNoise
+    >>> from tacit.local import GaussianNoise
     >>> sanitizer = GaussianNoise(epsilon=1.0, delta=1e-5, n_features=10)
     >>> round(sanitizer.noise_std, 4)
     7.4613
@@ -157,7 +158,7 @@ class SphereNoise(Sanitizer):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.sanitizers.additive import SphereNoise
+    >>> from tacit.local import SphereNoise
     >>> sanitizer = SphereNoise(epsilon=1.0, n_features=100)
     >>> round(sanitizer.rms_norm)
     201

@@ -25,7 +25,7 @@ def least_noise(epsilon: float, delta: float, n_features: int, norm: float = 1.0
 
     Examples
     --------
-    >>> from tacit.local.sanitizers import least_noise
+    >>> from tacit.local import least_noise
     >>> least_noise(1.0, 0.0, n_features=50).kind
     'priv_unit'
     """

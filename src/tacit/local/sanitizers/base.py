@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
-from tacit.noise import PreparedRows, Release, Source, release_rows, secure_source
-from tacit.noise.prepared import norm_tolerance
+from tacit.noise import Release, Source, secure_source
+from tacit.noise.prepared import PreparedRows, norm_tolerance, release_rows
 from tacit.privacy import PureEpsilon, Relation
 from tacit.privacy.events import Event
 
@@ -244,7 +244,7 @@ def sanitizer_from_dict(record: Mapping[str, Any]) -> Sanitizer:
 
     Examples
     --------
-    >>> from tacit.local.sanitizers import HalfSphere
+    >>> from tacit.local import HalfSphere
     >>> from tacit.local.sanitizers.base import sanitizer_from_dict
     >>> sanitizer = HalfSphere(1.0, n_features=3)
     >>> sanitizer_from_dict(sanitizer.to_dict()) == sanitizer

@@ -25,7 +25,8 @@ import numpy as np
 
 from tacit import checks
 from tacit.local.sanitizers.base import Array, Sanitizer, Tail
-from tacit.noise import Cap, PreparedRows, Source, prepare_cap
+from tacit.noise import Cap, Source, prepare_cap
+from tacit.noise.prepared import PreparedRows
 
 # Caps are optimised over multiples of this, so that gamma is a short number in a message.
 GAMMA_STEP = 2.0**-24
@@ -393,7 +394,7 @@ class HalfSphere(CapSanitizer):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.sanitizers.cap import HalfSphere
+    >>> from tacit.local import HalfSphere
     >>> sanitizer = HalfSphere(epsilon=1.0, n_features=100)
     >>> round(sanitizer.rms_norm, 2)
     27.05
@@ -449,7 +450,7 @@ class PrivUnit(CapSanitizer):
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.local.sanitizers.cap import PrivUnit
+    >>> from tacit.local import PrivUnit
     >>> [round(PrivUnit(epsilon, n_features=100).rms_norm, 2) for epsilon in (1.0, 8.0)]
     [25.11, 3.71]
     >>> PrivUnit(1.0, n_features=3).sanitize(np.array([0.6, 0.0, 0.0])).value.shape

@@ -68,7 +68,7 @@ def lattice_spacing(noise_std: float) -> float:
 
     Examples
     --------
-    >>> from tacit.noise import lattice_spacing
+    >>> from tacit.noise.exact.lattice import lattice_spacing
     >>> lattice_spacing(3.0) == 2.0**-9
     True
     """
@@ -90,7 +90,7 @@ class Ahead:
     Examples
     --------
     >>> from tacit.noise.gaussian import GaussianLaw
-    >>> from tacit.noise.source import secure_source
+    >>> from tacit.noise import secure_source
     >>> from tacit.noise.exact.lattice import Ahead
     >>> Ahead(1000, GaussianLaw(), secure_source()).n_coordinates
     1000

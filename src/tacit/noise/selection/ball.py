@@ -60,7 +60,7 @@ class BallLattice:
 
     Examples
     --------
-    >>> from tacit.noise import BallLattice
+    >>> from tacit.noise.selection.ball import BallLattice
     >>> BallLattice(1.0, dimension=2, per_radius=1000).spacing == 2.0**-10
     True
     """
@@ -337,7 +337,7 @@ class Concave:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.noise import Concave
+    >>> from tacit.noise.selection.ball import Concave
     >>> from tacit.privacy import Relation
     >>> rows = np.array([[0.5, 0.0], [0.5, 0.5]])
     >>> utility = Concave(
@@ -422,7 +422,7 @@ def select_in_ball(
     The point nearest to 1,000 records that are all at (0.3, 0.4), by sums of distances.
 
     >>> import numpy as np
-    >>> from tacit.noise import BallLattice, Concave
+    >>> from tacit.noise.selection.ball import BallLattice, Concave
     >>> from tacit.noise.selection.ball import select_in_ball
     >>> from tacit.privacy import Relation
     >>> place = np.array([0.3, 0.4])

@@ -244,7 +244,7 @@ def gaussian_winners(
     **Guarantee**. The winners are a function of the counts on a public lattice with exact Gaussian
     noise (`tacit.noise.gaussian`), so they cost at most ``Gaussian(noise_std / sensitivity)`` each.
 
-    **Assumes** that ``sensitivity`` is true; `tacit.queries.Votes` states it for teachers.
+    **Assumes** that ``sensitivity`` is true; `tacit.queries.votes.Votes` states it for teachers.
 
     Examples
     --------

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from tacit import checks
 from tacit.pate.teachers import facts_of
 from tacit.privacy import Budget, Event, Relation
-from tacit.queries import Facts, Held, Query, Session, Slot, Votes, composed
+from tacit.queries import Facts, Held, Query, Session, Slot, composed
+from tacit.queries.votes import Votes
 from tacit.queries.votes_cost import Table
 
 # One class number per query, or UNANSWERED.

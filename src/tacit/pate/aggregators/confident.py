@@ -13,18 +13,8 @@ from tacit import checks
 from tacit.pate.aggregators.base import UNANSWERED, Aggregator, Answers
 from tacit.privacy import Budget
 from tacit.privacy.accounting.gaussian_profile import gaussian_mu
-from tacit.queries import (
-    AtMost,
-    Facts,
-    GaussianWinners,
-    GreatestCounts,
-    Held,
-    Query,
-    Session,
-    Slot,
-    Thresholds,
-    Votes,
-)
+from tacit.queries import AtMost, Facts, Held, Query, Session, Slot
+from tacit.queries.votes import GaussianWinners, GreatestCounts, Thresholds, Votes
 
 _ROOT_TWO = math.sqrt(2.0)
 

@@ -15,7 +15,7 @@ from tacit.privacy.accounting.composition import ORDERS
 from tacit.privacy.accounting.gaussian_profile import gaussian_mu
 from tacit.privacy.accounting.root_finding import decreasing_root
 from tacit.privacy.events.majority import majority_renyi
-from tacit.queries import Leads, Majorities, Votes
+from tacit.queries.votes import Leads, Majorities, Votes
 from tacit.queries.votes_cost import TwoClasses
 
 _ROOT_TWO = math.sqrt(2.0)

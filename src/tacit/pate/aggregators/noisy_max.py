@@ -12,7 +12,7 @@ from tacit.pate.aggregators.base import Aggregator
 from tacit.privacy import Budget, Event
 from tacit.privacy.accounting.calibration import least_noise
 from tacit.privacy.accounting.gaussian_profile import gaussian_mu
-from tacit.queries import GaussianWinners, LaplaceWinners, Votes
+from tacit.queries.votes import GaussianWinners, LaplaceWinners, Votes
 from tacit.queries.votes_cost import SeveralClasses
 
 _ROOT_TWO = math.sqrt(2.0)

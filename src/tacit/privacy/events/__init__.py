@@ -1,15 +1,7 @@
 """Define events: records of a release and its cost. A new event is one file and one line here."""
 
 from tacit.privacy.events.base import Event, event_from_dict
-from tacit.privacy.events.composed import (
-    Composed,
-    NonPrivate,
-    OneOf,
-    Parallel,
-    RareLeak,
-    Repeated,
-    common_relation,
-)
+from tacit.privacy.events.composed import Composed, NonPrivate, OneOf, Parallel, RareLeak, Repeated
 from tacit.privacy.events.gaussian import Gaussian, SampledGaussian, SmoothGaussian
 from tacit.privacy.events.majority import NoisyMajority
 from tacit.privacy.events.objective import (
@@ -45,6 +37,5 @@ __all__ = [
     "SmoothGaussian",
     "SoftmaxObjective",
     "ZeroConcentrated",
-    "common_relation",
     "event_from_dict",
 ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tacit.metrics import ConfusionMatrix, Curve, Estimate, Evaluation
+from tacit.metrics import Evaluation
+from tacit.metrics.evaluation import ConfusionMatrix, Curve, Estimate
 from tacit.report.charts import (
     Level,
     LineChart,

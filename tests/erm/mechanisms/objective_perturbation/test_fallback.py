@@ -33,8 +33,10 @@ from tacit.erm.minimization import run_plan
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.noise import Entry, recording
 from tacit.privacy import Budget, Composed, Gaussian, Guarantee, Relation
-from tacit.queries import Count, GaussianNoise, NoisySum, Reweighted, Session
-from tacit.records import Bounds, ClassWeights, MemoryRecords
+from tacit.queries import Count, GaussianNoise, NoisySum, Session
+from tacit.queries.session import Reweighted
+from tacit.records import Bounds, MemoryRecords
+from tacit.records.reweighted import ClassWeights
 from tacit.testing import replay
 from tests.erm.mechanisms.objective_perturbation.test_preconditioned import short_rows
 

@@ -30,8 +30,9 @@ from tacit.erm.solvers import Perturbed, minimize_certified
 from tacit.linear_model import LinearRegression, LogisticRegression
 from tacit.noise import Entry, recording
 from tacit.privacy import Budget, Composed, Gaussian, Guarantee, PureEpsilon
-from tacit.records import Bounds, LeverageWeights, MemoryRecords, ReweightedRecords
+from tacit.records import Bounds, MemoryRecords
 from tacit.records.block import Coordinates
+from tacit.records.reweighted import LeverageWeights, ReweightedRecords
 from tacit.testing import replay
 
 BUDGET = Budget(4.0, 1e-6)

@@ -62,10 +62,11 @@ from tacit.erm.solvers import certified_solver, slopes_error
 from tacit.privacy import Budget, BudgetUnreachable, Event, Gaussian, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
 from tacit.privacy.accounting.gaussian_profile import gaussian_mu
-from tacit.queries import GaussianNoise, PerturbedMinimizer, Reweighted, Session, Slot
+from tacit.queries import GaussianNoise, PerturbedMinimizer, Session, Slot
 from tacit.queries.noise import gaussian_rest, least_rest
-from tacit.records import LeverageWeights
+from tacit.queries.session import Reweighted
 from tacit.records.block import fine_rows, float_error
+from tacit.records.reweighted import LeverageWeights
 
 # NoisyGradient's default share (9 % of mu^2); objective perturbation uses 5 %.
 _MOMENT = SecondMoment()
@@ -150,6 +151,17 @@ class ObjectivePerturbation(Mechanism):
 
     name = "objective_perturbation"
     title = "Objective perturbation"
+    suits = (
+        (
+            "logistic regression, linear SVM",
+            "one release with the noise of one Gaussian mechanism; no step size",
+        ),
+        ("Huber, quantile, Poisson, linear regression, ADD_REMOVE", "as above"),
+        (
+            "pure budget (delta = 0), linear model",
+            "sphere noise; the noisy gradient needs delta > 0",
+        ),
+    )
     has_law = True
     perturbs_objective = True
 

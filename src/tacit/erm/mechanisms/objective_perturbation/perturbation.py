@@ -13,19 +13,15 @@ from tacit.erm.plan import NUMBER_SHARE, PURE_SHARE, Plan, Problem, Settings
 from tacit.erm.preconditioning import SecondMoment
 from tacit.privacy import Budget, Composed, Event, Relation
 from tacit.privacy.accounting.gaussian_profile import gaussian_mu
-from tacit.queries import (
-    AtMost,
-    CoveredBy,
-    Facts,
-    GaussianNoise,
+from tacit.queries import AtMost, CoveredBy, Facts, GaussianNoise, LaplaceNoise, Slot
+from tacit.queries.minimizer import (
     GaussianObjectiveNoise,
-    LaplaceNoise,
-    Slot,
     SphereObjectiveNoise,
-    exchanged,
+    least_ridge,
+    perturbed_event,
 )
-from tacit.queries.minimizer import least_ridge, perturbed_event
 from tacit.queries.noise import split_epsilon, split_gaussian
+from tacit.queries.session import exchanged
 from tacit.records import Bounds
 
 # Share of the output release: of mu^2 (Gaussian), of epsilon (pure).
