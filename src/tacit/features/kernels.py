@@ -18,7 +18,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,6 @@ class Kernel:
     """
 
     bandwidth: float | None = None
-    is_round: ClassVar[bool] = True  # whether it is isotropic, a function of ||x - y|| alone
 
     def __post_init__(self) -> None:
         if self.bandwidth is not None:
@@ -158,8 +157,6 @@ class LaplacianKernel(Kernel):
     >>> LaplacianKernel().value(np.array([[0.5, -0.5]])).round(3)
     array([0.368])
     """
-
-    is_round: ClassVar[bool] = False
 
     def value(self, differences: Array) -> Array:
         """Return the kernel of rows of differences, for a bandwidth of 1."""
