@@ -41,7 +41,7 @@ from tacit.pate import (  # noqa: E402
     SemiSupervised,
     WorstCase,
 )
-from tacit.pate.estimators import ask_teachers  # noqa: E402
+from tacit.pate.classifier import ask_teachers  # noqa: E402
 from tacit.pate.plan import PATEPlan, make_plan  # noqa: E402
 from tacit.pate.student import learned  # noqa: E402
 from tacit.pate.teachers import each_vote  # noqa: E402

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tacit.estimators.parameters import classes_of, codes_of
 from tacit.noise import Release, Source, secure_source
 from tacit.pate.aggregators import Aggregator, Answers, GNMax, LNMax, Majority
-from tacit.pate.estimators import PATEClassifier, default_classifier
+from tacit.pate.classifier import PATEClassifier, default_teacher
 from tacit.pate.teachers import each_vote, facts_of
 from tacit.privacy import Guarantee, Relation
 from tacit.privacy.accounting.composition import ORDERS
@@ -105,7 +105,7 @@ def analysis(
     >>> bool(found.right[0] > 0.9 > found.right[-1])
     True
     """
-    teacher = default_classifier() if model.teacher is None else model.teacher
+    teacher = default_teacher() if model.teacher is None else model.teacher
     classes = classes_of(model.classes, y).value
     (rows, _), (queries, _) = as_rows(X), as_rows(X_public)
     codes, known = codes_of(as_labels(y), classes)

@@ -24,7 +24,7 @@ from sklearn.metrics import roc_auc_score
 from tacit.engine import release_answers
 from tacit.linear_model import LogisticRegression
 from tacit.pate import DesignedQueries, Majority, RandomQueries, WorstCase
-from tacit.pate.estimators import ask_teachers
+from tacit.pate.classifier import ask_teachers
 from tacit.pate.plan import make_plan
 from tacit.pate.query_points import Queries
 from tacit.pate.student import learned

@@ -18,7 +18,7 @@ from tacit.datasets.base import find_file
 from tacit.engine import release_answers
 from tacit.linear_model import LogisticRegression
 from tacit.pate import WorstCase
-from tacit.pate.estimators import ask_teachers
+from tacit.pate.classifier import ask_teachers
 from tacit.pate.plan import make_plan
 from tacit.pate.student import learned
 from tacit.privacy import Budget

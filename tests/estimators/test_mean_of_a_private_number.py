@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.location import Mean
-from tacit.location.estimators import count_share
+from tacit.location.mean import count_share
 from tacit.privacy import Budget, Composed, Gaussian, Guarantee, PureEpsilon
 
 

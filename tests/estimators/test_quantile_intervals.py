@@ -13,9 +13,9 @@ from scipy.integrate import trapezoid
 from scipy.stats import expon, laplace, norm
 from sklearn.base import clone
 
-import tacit.location.estimators as median_module
+import tacit.location.median as median_module
 from tacit.location import Mean, Median
-from tacit.location.estimators import lower_level, normal_laplace_tail
+from tacit.location.median import lower_level, normal_laplace_tail
 from tacit.noise import SensitivityViolation
 from tacit.privacy import Budget, Relation
 from tacit.queries import Count

@@ -210,7 +210,7 @@ def test_what_is_not_as_planned_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         def twice(*given: Any, **named: Any) -> Any:
             return (vote for vote in honest_votes(*given, **named) for _ in range(2))
 
-        patch.setattr("tacit.pate.estimators.each_vote", twice)
+        patch.setattr("tacit.pate.classifier.each_vote", twice)
         with pytest.raises(ValueError, match="40 teachers answered, but 20 were planned"):
             gnmax.fit(*data, POOL)
 

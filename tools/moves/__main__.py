@@ -4,6 +4,7 @@
     python tools/moves --only modules
     python tools/moves --only names
     python tools/moves --check           # say what would be refused, change nothing
+    python tools/moves --rows later.toml # rows of another table of modules alone
 
 Rows whose old module or name is gone are skipped with a note, so that it can be run again.
 """
@@ -72,9 +73,12 @@ def check_targets(moves: dict[str, str], merges: list[dict[str, Any]]) -> list[s
     return sorted(set(wrong))
 
 
-def apply_modules(check: bool) -> int:
-    """Move and merge modules, rewrite who names them; return how many rows were refused."""
-    modules = table("modules.toml")
+def apply_modules(check: bool, rows: Path | None = None) -> int:
+    """Move and merge modules, rewrite who names them; return how many rows were refused.
+
+    ``rows`` is a table to apply instead of ``modules.toml``, and without ``texts.toml``.
+    """
+    modules = table("modules.toml") if rows is None else tomllib.loads(rows.read_text())
     moves, merges = rows_of(modules)
     wrong = check_targets(moves, merges)
     places = dict(moves)
@@ -153,7 +157,8 @@ def apply_modules(check: bool) -> int:
         path_of(into).write_text(text, encoding="utf-8")
     make_packages(modules)
     drop_empty_packages(packages)
-    replace_texts()
+    if rows is None:
+        replace_texts()
     return 0
 
 
@@ -343,10 +348,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tools/moves", description=__doc__)
     parser.add_argument("--only", choices=["modules", "names"])
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--rows", type=Path, help="another table of modules, and nothing else")
     options = parser.parse_args()
-    if options.only != "modules":
+    if options.only != "modules" and options.rows is None:
         naming.apply(table("names.toml"), check=options.check)
-    if options.only != "names" and apply_modules(options.check):
+    if options.only != "names" and apply_modules(options.check, options.rows):
         return 1
     if not options.check:
         tidy()

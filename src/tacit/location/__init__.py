@@ -1,5 +1,7 @@
 """Estimators of location: mean, quantiles, geometric median."""
 
-from tacit.location.estimators import GeometricMedian, Mean, Median
+from tacit.location.geometric_median import GeometricMedian
+from tacit.location.mean import Mean
+from tacit.location.median import Median
 
 __all__ = ["GeometricMedian", "Mean", "Median"]

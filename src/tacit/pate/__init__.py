@@ -1,7 +1,7 @@
 """Train teachers on disjoint parts of the records, and a student on their noisy votes."""
 
 from tacit.pate.aggregators import Confident, GNMax, LNMax, Majority
-from tacit.pate.estimators import PATEClassifier, PATERegressor
+from tacit.pate.classifier import PATEClassifier
 from tacit.pate.plan import PATEPlan, Sanitised, SanitisedCost, WorstCase
 from tacit.pate.published_student import PublishedStudent, published
 from tacit.pate.query_points import (
@@ -11,6 +11,7 @@ from tacit.pate.query_points import (
     KMeansQueries,
     RandomQueries,
 )
+from tacit.pate.regressor import PATERegressor
 from tacit.pate.student import SemiSupervised
 
 __all__ = [

@@ -16,7 +16,8 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.pate.estimators import PATEClassifier, PATERegressor
+from tacit.pate.classifier import PATEClassifier
+from tacit.pate.regressor import PATERegressor
 from tacit.pate.student import SemiSupervised, kernel_scores, shares_of
 from tacit.privacy import Guarantee
 from tacit.records import as_rows

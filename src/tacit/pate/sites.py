@@ -25,8 +25,8 @@ import numpy.typing as npt
 from tacit import checks, engine
 from tacit.estimators.parameters import classes_of, codes_of, refuse_other_kinds, source_of
 from tacit.noise import Source
+from tacit.pate._base import check_teacher, key_of
 from tacit.pate.aggregators import Answers
-from tacit.pate.estimators import check_teacher, key_of
 from tacit.pate.teachers import VotesOfOne, each_vote, facts_of
 from tacit.privacy import AnyAccountant, Budget, Event, Guarantee, Relation
 from tacit.queries import Facts, SharedVotes, Slot, Votes

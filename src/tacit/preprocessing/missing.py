@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.engine import Plan
-from tacit.location.estimators import column_plan
+from tacit.location.median import column_plan
 from tacit.preprocessing._base import (
     Job,
     Known,

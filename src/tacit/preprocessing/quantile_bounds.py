@@ -12,7 +12,7 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.engine import Plan
-from tacit.location.estimators import column_plan
+from tacit.location.median import column_plan
 from tacit.noise import Grid
 from tacit.preprocessing._base import (
     Job,

@@ -26,7 +26,8 @@ from tacit.pate import (
 )
 from tacit.pate.query_points import queries_of
 from tacit.privacy import Accountant, Budget, BudgetExceeded, Gaussian, Relation, Repeated
-from tests.pate.helpers import Fragile, table
+
+from .helpers import Fragile, table
 
 ROWS, LABELS, POOL = table(3000)
 LINE = LogisticRegression()
@@ -165,7 +166,7 @@ def test_confident_answers_no_more_than_it_paid_for(monkeypatch: pytest.MonkeyPa
     model.fit(ROWS, LABELS, POOL)
     assert 0 < np.sum(model.answers_ >= 0) <= 7
     split = [np.full(20, i // 30 + i // 45) for i in range(60)]  # 30, 15 and 15 votes: far below
-    monkeypatch.setattr("tacit.pate.estimators.each_vote", lambda *_, **__: iter(split))
+    monkeypatch.setattr("tacit.pate.classifier.each_vote", lambda *_, **__: iter(split))
     high = clone(Made).set_params(aggregator=Confident(7, 0.99), epsilon=300.0)
     with pytest.raises(ValueError, match="no query was answered"):
         high.fit(ROWS, LABELS, POOL)
