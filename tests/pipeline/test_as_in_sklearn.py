@@ -33,6 +33,7 @@ from tacit.schema import (
     OpenNumber,
     Schema,
     SchemaEncoder,
+    SchemaError,
 )
 from tacit.testing import replay
 from tacit.tuning import DisjointSearch, FixedTries, PrivateSearch
@@ -143,6 +144,15 @@ def test_what_learned_open_bounds_belongs_to_the_encoder() -> None:
     assert made[-1].predict(rows).tolist() == made.predict(TABLE).tolist()
     assert made[1].coef_ is made[-1].coef_
     assert made.row_model.predict(made[0].transform(TABLE)).tolist() == made.predict(TABLE).tolist()
+
+
+def test_what_was_learned_is_not_declared() -> None:
+    """A schema stays open after a fit that learned its bounds."""
+    schema = Schema((OpenNumber("age", 0, 1000), COLUMNS[1]), SCHEMA.target)
+    steps = [("encode", SchemaEncoder(schema)), ("model", LogisticRegression())]
+    made = PrivatePipeline(steps, 8.0).fit(TABLE, ILL)
+    with pytest.raises(SchemaError, match="PrivatePipeline"):
+        made.set_params(epsilon=None).fit(TABLE, ILL)
 
 
 def test_rows_and_their_names() -> None:
@@ -331,7 +341,7 @@ def test_rows_of_an_estimator_with_its_own_budget() -> None:
 def test_public_steps_of_an_estimator_with_its_own_budget_are_saved(tmp_path: Any) -> None:
     made = of_tables(LogisticRegression(4.0), epsilon=None).fit(TABLE, ILL)
     save(made, tmp_path / "model.tacit")
-    again = load(tmp_path / "model.tacit")
+    again: Any = load(tmp_path / "model.tacit")
     assert type(again) is PrivatePipeline
     assert again.epsilon is None
     assert again.predict(TABLE).tolist() == made.predict(TABLE).tolist()
@@ -344,7 +354,7 @@ def test_public_steps_of_an_estimator_with_its_own_budget_are_saved(tmp_path: An
 def test_a_loaded_pipeline_is_fitted_again(tmp_path: Any) -> None:
     made = of_rows().fit(ROWS, LABELS)
     save(made, tmp_path / "model.tacit")
-    again = load(tmp_path / "model.tacit")
+    again: Any = load(tmp_path / "model.tacit")
     assert again["scale"].epsilon == made["scale"].epsilon  # what its share was
     assert again.steps[0][1].epsilon is None
     assert clone(again).fit(ROWS, LABELS).score(ROWS, LABELS) > 0.8
@@ -386,6 +396,7 @@ def test_weights_follow_the_records_that_are_held_out() -> None:
     labels = np.where(HALF, LABELS, ~LABELS)
     made = of_rows(max_weight=1.0, evaluate=0.3).fit(ROWS, labels, sample_weight=WEIGHTS)
     assert made.score(ROWS[HALF], labels[HALF]) > 0.9
+    assert made.evaluation_ is not None
     assert made.evaluation_["accuracy"].value < 0.7  # of all records alike
 
 

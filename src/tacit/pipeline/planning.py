@@ -143,8 +143,9 @@ def check_budgets(pipeline: Any) -> None:
 
 
 def _check_estimator_alone(pipeline: Any) -> None:
-    if pipeline.schema is not None:
-        pipeline.schema.refuse_open()
+    first = pipeline.steps[0][1]
+    if isinstance(first, SchemaEncoder):
+        first.schema.refuse_open()
     for name, step in pipeline.steps[:-1]:
         if spends(step):
             raise ValueError(

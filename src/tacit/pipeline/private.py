@@ -333,18 +333,20 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
 
     def _names_out(self) -> tuple[str, ...]:
         check_is_fitted(self)
-        last = list(self.steps_)[-1]
+        # What a slice makes, the next step of the whole pipeline takes.
         after = [name for name in self._names if name not in self.steps_]
-        found = next(iter(after), last)
-        if found not in self._names:
-            raise AttributeError("the file of this pipeline names the estimator's features alone.")
-        return self._names[found]
+        return self._names_of(next(iter(after), self.steps[-1][0]))
 
     @property
-    def feature_names_met(self) -> tuple[str, ...] | None:
-        """The names of the estimator's features, if they are known."""
+    def feature_names_met(self) -> tuple[str, ...]:
+        """The names of the estimator's features."""
         check_is_fitted(self)
-        return self._names.get(self.steps[-1][0])
+        return self._names_of(self.steps[-1][0])
+
+    def _names_of(self, step: str) -> tuple[str, ...]:
+        if step not in self._names:
+            raise AttributeError("the file of this pipeline names the estimator's features alone.")
+        return self._names[step]
 
     @available_if(_last_has("summary"))  # type: ignore[untyped-decorator]
     def summary(self) -> Summary:
@@ -352,7 +354,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         found: Summary = self.estimator_.summary()
         encoder = self.encoder_
         references = None if encoder is None else encoder.schema.references
-        return found.named(self.feature_names_met or (), references)
+        return found.named(self.feature_names_met, references)
 
     # Planning.
 
@@ -400,8 +402,9 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
     def _estimator_for(self, facts: TableFacts) -> tuple[Any, TableFacts]:
         """Return the estimator with its own budget and the facts of its rows, and these facts."""
         estimator, met = self.steps[-1][1], self.facts_for_estimator(facts)
-        if self.schema is not None:
-            self.schema.check_references(estimator)
+        first = self.steps[0][1]
+        if isinstance(first, SchemaEncoder):
+            first.schema.check_references(estimator)
         return with_table_facts(estimator, met), met
 
     def facts_for_estimator(self, facts: TableFacts) -> TableFacts:
@@ -413,7 +416,8 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
 
     def _planner(self) -> Planner:
         """Return the planner of this pipeline."""
-        return Planner(self.steps, self.schema is not None, self.shares, self.evaluate)
+        encodes = isinstance(self.steps[0][1], SchemaEncoder)
+        return Planner(self.steps, encodes, self.shares, self.evaluate)
 
     def _budget(self) -> Budget:
         holder = self.budget_holder

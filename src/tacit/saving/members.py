@@ -228,7 +228,7 @@ def pipeline_record(model: PrivatePipeline, writer: Writer, of_estimator: Record
         event = step.privacy_.event.to_dict() if hasattr(step, "privacy_") else None
         steps.append({"name": name, "event": event, **record})
     parameters = writer.write_map(shared, "parameters")
-    record = {"parameters": parameters, "steps": steps, _NAMES: list(model.feature_names_met or ())}
+    record = {"parameters": parameters, "steps": steps, _NAMES: list(model.feature_names_met)}
     return {**record, **evaluation_record(model, writer)}
 
 
