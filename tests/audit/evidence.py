@@ -29,7 +29,7 @@ EVIDENCE: Mapping[str, tuple[str, str, str]] = {
         "four outcomes, enumerated",
     ),
     "exponential_mechanism": (
-        "tests/preprocessing/test_quantile_bounds.py",
+        "tests/preprocessing/test_quantiles.py",
         "test_the_exact_density_keeps_the_promise",
         "the densities of neighbouring tables, compared",
     ),
