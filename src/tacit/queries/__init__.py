@@ -65,6 +65,7 @@ from tacit.queries.session import (
     View,
 )
 from tacit.queries.split_budget import split_budget
+from tacit.queries.table_counts import CountedColumn, TableCounts
 from tacit.queries.votes import (
     GaussianWinners,
     GreatestCounts,
@@ -92,6 +93,7 @@ __all__ = [
     "ColumnMoments",
     "CorrelatedStep",
     "Count",
+    "CountedColumn",
     "CoveredBy",
     "DisjointParts",
     "Exactly",
@@ -151,6 +153,7 @@ __all__ = [
     "SquaredResiduals",
     "SquaredSlopes",
     "Statistic",
+    "TableCounts",
     "Thresholds",
     "TwoClassCells",
     "View",
