@@ -10,6 +10,7 @@ from tacit import __version__
 from tacit.cli.audit import audit
 from tacit.cli.compare import compare
 from tacit.cli.demo import demo
+from tacit.cli.describe import describe
 from tacit.cli.evaluate import evaluate
 from tacit.cli.fit import fit
 from tacit.cli.inspect import inspect
@@ -42,6 +43,10 @@ From a table to a private model:
   tacit inspect model.tacit
   tacit evaluate model.tacit other_people.csv --epsilon 0.1 --report eval.html
   tacit predict model.tacit new_people.csv --out predictions.csv
+
+\b
+A private Table 1, with intervals:
+  tacit describe people.csv --schema schema.toml --epsilon 0.5 --by sex --report table1.html
 
 \b
 One budget for all releases from the table:
@@ -99,7 +104,7 @@ def _options(
         typer.echo(context.get_help())
 
 
-for _command in (demo, plan, fit, pate, evaluate, predict, inspect, compare, audit):
+for _command in (demo, describe, plan, fit, pate, evaluate, predict, inspect, compare, audit):
     app.command()(_command)
 app.add_typer(schema, name="schema")
 app.add_typer(ledger, name="ledger")

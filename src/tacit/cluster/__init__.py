@@ -1,5 +1,6 @@
 """Sum records on a Dask cluster; the driver adds the noise."""
 
 from tacit.cluster.dask_records import DaskRecords, Partial, one_of_each
+from tacit.cluster.dask_table import DaskTable
 
-__all__ = ["DaskRecords", "Partial", "one_of_each"]
+__all__ = ["DaskRecords", "DaskTable", "Partial", "one_of_each"]

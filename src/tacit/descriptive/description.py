@@ -17,7 +17,7 @@ from tacit.descriptive.planning import DescriptionPlan
 from tacit.privacy import Guarantee
 
 # Figures of a Table 1, by their names here; histograms are drawn and not listed.
-_SHOWN = {
+SHOWN = {
     "missing": "missing",
     "mean": "mean",
     "geometric mean": "geometric mean",
@@ -154,11 +154,11 @@ class Description:
         ]
         for column in self.columns:
             own = [f for f in self.figures if f.column == column and f.group == ALL]
-            shown = [f for f in own if f.figure in _SHOWN]
+            shown = [f for f in own if f.figure in SHOWN]
             found.append(Line(column, ("",) * len(groups), is_column=True))
             of = (ALL,) if column == by else groups
             for figure in shown:
-                label = figure.level or _SHOWN[figure.figure]
+                label = figure.level or SHOWN[figure.figure]
                 cells = self._cells(index, column, figure.figure, figure.level, of)
                 found.append(Line(label, cells + ("",) * (len(groups) - len(of)), is_column=False))
         return tuple(found)
@@ -180,8 +180,8 @@ class Description:
         whose = "people" if self.privacy_.relation.by_person else "records"
         one = " One record of each person counts." if whose == "people" else ""
         return (
-            f"Each figure has a {percent} interval. It covers noise and sampling for shares, means, "
-            "standard deviations and quartiles: it is about the population from which "
+            f"Each figure has a {percent} interval. It covers noise and sampling for shares, "
+            "means, standard deviations and quartiles: it is about the population from which "
             f"{whose} were drawn. For counts it covers noise alone: it is about this table. "
             f"Shares are among values that are not missing. Numbers are clipped to their declared "
             f"range.{one}"
@@ -189,7 +189,9 @@ class Description:
 
     def __str__(self) -> str:
         header = ["", *(_headed(group, self.plan_.by) for group in self.groups)]
-        rows = [[("" if line.is_column else "  ") + line.label, *line.cells] for line in self.lines()]
+        rows = [
+            [("" if line.is_column else "  ") + line.label, *line.cells] for line in self.lines()
+        ]
         widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
         text = [
             "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
@@ -231,7 +233,11 @@ class Description:
         """Return the table as HTML, for a notebook; `tacit.report` writes a page."""
 
         def row(cells: Sequence[str], kind: str) -> str:
-            return "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in cells) + "</tr>"
+            return (
+                "<tr>"
+                + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in cells)
+                + "</tr>"
+            )
 
         head = row(["", *(_headed(group, self.plan_.by) for group in self.groups)], "th")
         body = []
@@ -279,8 +285,10 @@ def numbers_shown(value: float, low: float, high: float) -> list[str]:
         digits = min(max(math.ceil(-math.log10(half)) + 1, 0), 6)
     else:
         digits = 3
-    return [f"{number:,.{digits}f}" if abs(number) < 1e9 else f"{number:.4g}"
-            for number in (value, low, high)]
+    return [
+        f"{number:,.{digits}f}" if abs(number) < 1e9 else f"{number:.4g}"
+        for number in (value, low, high)
+    ]
 
 
 def _is_nan(value: object) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,8 @@ class Figure(NamedTuple):
 
     ``low`` and ``high`` bound the figure of the population (noise and sampling) if ``about`` is
     "population", and the table's own figure (noise alone) if it is "table". ``table_low`` and
-    ``table_high`` always bound the table's own.
+    ``table_high`` always bound the table's own. ``n`` is the published number of records of a share
+    or count.
     """
 
     column: str
@@ -55,7 +56,7 @@ class Figure(NamedTuple):
     about: str
     table_low: float
     table_high: float
-    count: int | None = None
+    n: int | None = None
 
 
 def figures_of(plan: DescriptionPlan, totals: Array) -> tuple[Figure, ...]:
@@ -72,7 +73,7 @@ def figures_of(plan: DescriptionPlan, totals: Array) -> tuple[Figure, ...]:
     groups = list(plan.levels_of_groups)
     views = [View(ALL, tuple(range(plan.counts.n_groups)))]
     views += [View(level, (place,)) for place, level in enumerate(groups)]
-    found: list[Figure] = []
+    found: list[Figure | _Share] = []
     for view in views:
         found.extend(estimates.sizes(view))
     for place in range(len(plan.cells)):
@@ -82,7 +83,53 @@ def figures_of(plan: DescriptionPlan, totals: Array) -> tuple[Figure, ...]:
         make = _number_figures if plan.counts.columns[place].numbers else _level_figures
         for view in views:
             found.extend(make(estimates, place, view))
-    return tuple(found)
+    return _with_intervals(found, estimates.region)
+
+
+@dataclass(frozen=True)
+class _Share:
+    """A figure whose intervals are computed with those of all others, at once.
+
+    ``variance`` and ``fourth`` are polynomials in the share: of the noise in counts - p present.
+    ``present`` is 1 for a count, which is about the table.
+    """
+
+    figure: Figure
+    estimate: float
+    present: float
+    variance: Array
+    fourth: Array
+
+
+def _with_intervals(found: Sequence[Figure | _Share], region: Acceptance) -> tuple[Figure, ...]:
+    """Compute the intervals of all shares and counts."""
+    places = [place for place, one in enumerate(found) if isinstance(one, _Share)]
+    shares = [one for one in found if isinstance(one, _Share)]
+    counts = np.array([one.estimate for one in shares])
+    present = np.array([one.present for one in shares])
+    variance = np.stack([one.variance for one in shares])
+    fourth = np.stack([one.fourth for one in shares])
+    is_count = np.array([one.figure.about == "table" for one in shares])
+    low, high = np.zeros((2, len(shares))), np.zeros((2, len(shares)))
+    for place, sampling in enumerate((1.0, 0.0)):
+        # Sampling adds present x p (1 - p).
+        both = variance + np.outer(sampling * present, [0.0, 1.0, -1.0])
+        chosen = ~is_count
+        low[place, chosen], high[place, chosen] = share_intervals(
+            counts[chosen], present[chosen], both[chosen], fourth[chosen], region
+        )
+        low[place, is_count], high[place, is_count] = count_intervals(
+            counts[is_count], variance[is_count, 0], fourth[is_count, 0], region
+        )
+    figures: list[Any] = list(found)
+    for i, place in enumerate(places):
+        figures[place] = shares[i].figure._replace(
+            low=float(low[0, i]),
+            high=float(high[0, i]),
+            table_low=float(low[1, i]),
+            table_high=float(high[1, i]),
+        )
+    return tuple(figures)
 
 
 @dataclass(frozen=True)
@@ -102,7 +149,7 @@ class ColumnCounts:
     counts
         One estimate a cell, moved to the estimated size of each group.
     whole
-        The published counts.
+        The published counts: of shown bins or levels, and of missing values.
     cell_variance
         The noise variance of a count's deviation, summed over groups; a number or one a cell.
     size_variance
@@ -122,12 +169,26 @@ class ColumnCounts:
         """The estimated number of present values."""
         return float(self.counts[:-1].sum())
 
-    def variance(self, form: Array) -> tuple[Array, Array]:
-        """Return noise variance and fourth cumulant of linear forms, one a row, of the counts."""
-        centred = form - form.mean(axis=-1, keepdims=True)
-        variance = (centred**2 * self.cell_variance).sum(axis=-1)
-        fourth = self.fourth * (centred**4 * self.cell_variance**2).sum(axis=-1)
-        return variance + form.mean(axis=-1) ** 2 * self.size_variance, fourth
+    def variance(self, form: Array) -> tuple[float, float]:
+        """Return the noise variance and the fourth cumulant of a linear form of the counts."""
+        variance, fourth = self.polynomials(form, np.zeros(len(form)))
+        return float(variance[0]), float(fourth[0])
+
+    def polynomials(self, cells: Array, base: Array) -> tuple[Array, Array]:
+        """Return variance and fourth cumulant of the form cells - p base, by powers of p."""
+        c, b = cells - cells.mean(), base - base.mean()
+        v, size = self.cell_variance, self.size_variance
+        variance = np.array(
+            [
+                float(c * c @ v) + cells.mean() ** 2 * size,
+                -2 * (float(c * b @ v) + cells.mean() * base.mean() * size),
+                float(b * b @ v) + base.mean() ** 2 * size,
+            ]
+        )
+        if not self.fourth:
+            return variance, np.zeros(5)
+        powers = [math.comb(4, k) * (-1) ** k * float(c ** (4 - k) * b**k @ v**2) for k in range(5)]
+        return variance, self.fourth * np.array(powers)
 
 
 class Estimates:
@@ -152,12 +213,26 @@ class Estimates:
             if place == plan.counts.group
             else np.stack(
                 [
-                    whole_numbers(non_negative(own, float(size)), int(size))
+                    self._published(place, own, int(size))
                     for own, size in zip(found, self._whole_sizes, strict=True)
                 ]
             )
             for place, found in enumerate(counts)
         ]
+
+    def _published(self, place: int, counts: Array, size: int) -> npt.NDArray[np.int64]:
+        """Return whole counts of the shown bins or levels, and of missing values, that add up.
+
+        Missing values are told from present ones first: bins without records would otherwise move
+        all other counts.
+        """
+        cells = self.plan.cells[place]
+        shown = counts[:-1]
+        if isinstance(cells, NumberCells):
+            shown = np.add.reduceat(shown, [start for _, start, _ in shown_bins(cells)])
+        halves = non_negative(np.array([shown.sum(), counts[-1]]), float(size))
+        present, missing = whole_numbers(halves, size).tolist()
+        return np.append(whole_numbers(non_negative(shown, float(present)), present), missing)
 
     @classmethod
     def of(cls, plan: DescriptionPlan, totals: Array) -> Estimates:
@@ -235,113 +310,91 @@ class Estimates:
         n = len(view.groups)
         return found[list(view.groups)].sum(axis=0), each * n, self.plan.fourth * each**2 * n
 
-    def sizes(self, view: View) -> Iterator[Figure]:
+    def sizes(self, view: View) -> Iterator[_Share]:
         """Yield the number of records of a view; its interval is about the table."""
         groups = list(view.groups)
-        value = float(self._whole_sizes[groups].sum())
-        estimate = np.array([self._sizes[groups].sum()])
-        variance = np.array([self.size_variance(view)])
-        low, high = count_intervals(estimate, variance, np.zeros(1), self.region)
-        yield _about_table("records", "count", "", view.name, value, low[0], high[0])
+        figure = _figure("records", "count", "", view, int(self._whole_sizes[groups].sum()))
+        variance = np.array([self.size_variance(view), 0.0, 0.0])
+        yield _Share(figure, float(self._sizes[groups].sum()), 1.0, variance, np.zeros(5))
 
 
-def _about_table(
-    column: str,
-    figure: str,
-    level: str,
-    group: str,
-    value: float,
-    low: float,
-    high: float,
-    count: int | None = None,
-) -> Figure:
-    low, high = float(low), float(high)
-    return Figure(column, figure, level, group, value, low, high, "table", low, high, count)
+def _figure(column: str, figure: str, level: str, view: View, count: int) -> Figure:
+    """Return a count without its interval."""
+    nan = math.nan
+    return Figure(
+        column, figure, level, view.name, float(count), nan, nan, "table", nan, nan, count
+    )
 
 
-def _missing(estimates: Estimates, name: str, view: View, own: ColumnCounts) -> Iterator[Figure]:
+def _missing(name: str, view: View, own: ColumnCounts) -> Iterator[Figure | _Share]:
     """Yield how many values are missing, and their share of all records."""
     last = np.zeros(len(own.counts))
     last[-1] = 1.0
-    variance, fourth = own.variance(last[None, :])
-    low, high = count_intervals(own.counts[-1:], variance, fourth, estimates.region)
+    variance, fourth = own.polynomials(last, np.zeros(len(last)))
     n = int(own.whole[-1])
-    yield _about_table(name, "missing", "", view.name, float(n), low[0], high[0], n)
-    everybody = np.ones(len(own.counts), dtype=bool)
-    yield from _shares(estimates, name, "missing share", view, own, [("", last)], everybody)
+    yield _Share(
+        _figure(name, "missing", "", view, n), float(own.counts[-1]), 1.0, variance, fourth
+    )
+    everybody, total = np.ones(len(last)), int(own.whole.sum())
+    yield from _shares(name, "missing share", view, own, [("", last, n)], everybody, total)
 
 
 def _shares(
-    estimates: Estimates,
     name: str,
     figure: str,
     view: View,
     own: ColumnCounts,
-    levels: Sequence[tuple[str, Array]],
-    among: npt.NDArray[np.bool_],
-) -> Iterator[Figure]:
-    """Yield the shares of sets of cells among others, with both intervals."""
-    cells = np.stack([marks for _, marks in levels])
-    base = among.astype(np.float64)
-    counts, total = cells @ own.counts, float(own.counts[among].sum())
-    whole, whole_total = cells @ own.whole, int(own.whole[among].sum())
-    is_known = total > _LEAST_SIGNAL * math.sqrt(float(own.variance(base[None, :])[0][0]))
-
-    def noise(p: Array) -> tuple[Array, Array]:
-        return own.variance(cells - p[:, None] * base)
-
-    def both(p: Array) -> tuple[Array, Array]:
-        variance, fourth = noise(p)
-        return variance + max(total, 0.0) * p * (1 - p), fourth
-
-    region = estimates.region
-    if is_known:
-        low, high = share_intervals(counts, total, both, region)
-        table_low, table_high = share_intervals(counts, total, noise, region)
-    else:  # the denominator may be 0: nothing is said
-        low = table_low = np.zeros(len(levels))
-        high = table_high = np.ones(len(levels))
-    for place, (level, _) in enumerate(levels):
-        value = float(whole[place]) / whole_total if whole_total and is_known else math.nan
-        yield Figure(
-            name,
-            figure,
-            level,
-            view.name,
-            value,
-            float(low[place]),
-            float(high[place]),
-            "population",
-            float(table_low[place]),
-            float(table_high[place]),
-            int(whole[place]),
-        )
+    levels: Sequence[tuple[str, Array, int]],
+    among: Array,
+    whole: int,
+) -> Iterator[Figure | _Share]:
+    """Yield the shares of sets of cells, given with their published counts, among others."""
+    total = float(among @ own.counts)
+    # A denominator that may be 0 says nothing.
+    is_known = total > _LEAST_SIGNAL * math.sqrt(own.variance(among)[0])
+    for level, marks, n in levels:
+        value = n / whole if whole and is_known else math.nan
+        plain = Figure(name, figure, level, view.name, value, 0.0, 1.0, "population", 0.0, 1.0, n)
+        if not is_known:
+            yield plain
+            continue
+        variance, fourth = own.polynomials(marks, among)
+        yield _Share(plain, float(marks @ own.counts), total, variance, fourth)
 
 
-def _present(n_cells: int) -> npt.NDArray[np.bool_]:
-    return np.arange(n_cells) < n_cells - 1
+def _shares_of_present(
+    name: str, figure: str, view: View, own: ColumnCounts, levels: Sequence[tuple[str, Array]]
+) -> Iterator[Figure | _Share]:
+    """Yield the shares of all levels or bins among present values."""
+    whole = own.whole[:-1]
+    counted = [(level, marks, int(n)) for (level, marks), n in zip(levels, whole, strict=True)]
+    present = _present(len(own.counts))
+    yield from _shares(name, figure, view, own, counted, present, int(whole.sum()))
 
 
-def _level_figures(estimates: Estimates, place: int, view: View) -> Iterator[Figure]:
+def _present(n_cells: int) -> Array:
+    """Mark the cells of present values: all but the last."""
+    return (np.arange(n_cells) < n_cells - 1).astype(np.float64)
+
+
+def _level_figures(estimates: Estimates, place: int, view: View) -> Iterator[Figure | _Share]:
     """Yield the figures of a column of levels."""
     cells = estimates.plan.cells[place]
     assert isinstance(cells, LevelCells)
     own = estimates.column(place, view)
-    yield from _missing(estimates, cells.name, view, own)
+    yield from _missing(cells.name, view, own)
     marks = np.eye(cells.n_cells)
     levels = [(level, marks[code]) for code, level in enumerate(cells.levels)]
-    among = _present(cells.n_cells)
-    yield from _shares(estimates, cells.name, "share", view, own, levels, among)
+    yield from _shares_of_present(cells.name, "share", view, own, levels)
 
 
-def _number_figures(estimates: Estimates, place: int, view: View) -> Iterator[Figure]:
+def _number_figures(estimates: Estimates, place: int, view: View) -> Iterator[Figure | _Share]:
     """Yield the figures of a number."""
     cells = estimates.plan.cells[place]
     assert isinstance(cells, NumberCells)
     own = estimates.column(place, view)
-    yield from _missing(estimates, cells.name, view, own)
-    present = _present(cells.n_cells).astype(np.float64)
-    size_variance = float(own.variance(present[None, :])[0][0])
+    yield from _missing(cells.name, view, own)
+    size_variance = own.variance(_present(cells.n_cells))[0]
     if own.present > _LEAST_SIGNAL * math.sqrt(size_variance) and own.present > 1:
         yield from _moments(estimates, place, view, own, size_variance)
         yield from _quantiles(estimates, cells, view, own)
@@ -353,10 +406,8 @@ def _number_figures(estimates: Estimates, place: int, view: View) -> Iterator[Fi
         if cells.column.log:
             ends[sd] = (1.0, math.inf)
         for figure, (a, b) in ends.items():
-            yield Figure(
-                cells.name, figure, "", view.name, math.nan, a, b, "population", a, b
-            )
-    yield from _histogram(estimates, cells, view, own)
+            yield _about_population(cells, figure, view, math.nan, (a, b), (a, b))
+    yield from _histogram(cells, view, own)
 
 
 def _names(cells: NumberCells) -> tuple[str, str]:
@@ -394,11 +445,11 @@ def _moments(
         for sampled in (_variance_of_variance(cells, own, mean, spread) / n, 0.0)
     ]
     (low, high), (table_low, table_high) = ends
-    values = [math.sqrt(spread), float(low), float(high), float(table_low), float(table_high)]
-    values = [_spread_of_scale(cells, value) for value in values]
-    yield Figure(
-        cells.name, sd_name, "", view.name, *values[:3], "population", *values[3:]
+    value, low, high, table_low, table_high = (
+        _spread_of_scale(cells, float(units))
+        for units in (math.sqrt(spread), low, high, table_low, table_high)
     )
+    yield _about_population(cells, sd_name, view, value, (low, high), (table_low, table_high))
 
 
 def _of_scale(
@@ -407,9 +458,18 @@ def _of_scale(
     (low, high), (table_low, table_high) = ends
     at = cells.values_at(np.array([unit, low, high, table_low, table_high]))
     value, low, high, table_low, table_high = map(float, at)
-    return Figure(
-        cells.name, figure, "", view.name, value, low, high, "population", table_low, table_high
-    )
+    return _about_population(cells, figure, view, value, (low, high), (table_low, table_high))
+
+
+def _about_population(
+    cells: NumberCells,
+    figure: str,
+    view: View,
+    value: float,
+    ends: tuple[float, float],
+    table_ends: tuple[float, float],
+) -> Figure:
+    return Figure(cells.name, figure, "", view.name, value, *ends, "population", *table_ends)
 
 
 def _spread_of_scale(cells: NumberCells, units: float) -> float:
@@ -457,18 +517,19 @@ def _quantiles(
         rank = level * n
         at = first_reaching(cumulative, rank, edges)
         form = np.append((np.arange(n_bins) < at) - level, 0.0)
-        variance, fourth = (float(found[0]) for found in own.variance(form[None, :]))
-        ends = []
-        for sampled in (n * level * (1 - level), 0.0):
-            low, high = normal_interval(rank, variance + sampled, fourth, z)
-            ends += [
+        variance, fourth = own.variance(form)
+        ends = [
+            (
                 _at_edge(cells, cumulative, low, last=False),
                 _at_edge(cells, cumulative, high, last=True),
-            ]
+            )
+            for low, high in (
+                normal_interval(rank, variance + sampled, fourth, z)
+                for sampled in (n * level * (1 - level), 0.0)
+            )
+        ]
         value = _at_edge(cells, cumulative, rank, last=False)
-        yield Figure(
-            cells.name, figure, "", view.name, value, *ends[:2], "population", *ends[2:]
-        )
+        yield _about_population(cells, figure, view, value, ends[0], ends[1])
 
 
 def _at_edge(cells: NumberCells, cumulative: Array, rank: float, *, last: bool) -> float:
@@ -504,13 +565,10 @@ def shown_bins(cells: NumberCells) -> list[tuple[str, int, int]]:
     return found
 
 
-def _histogram(
-    estimates: Estimates, cells: NumberCells, view: View, own: ColumnCounts
-) -> Iterator[Figure]:
+def _histogram(cells: NumberCells, view: View, own: ColumnCounts) -> Iterator[Figure | _Share]:
     levels = []
     for label, start, stop in shown_bins(cells):
         marks = np.zeros(cells.n_cells)
         marks[start:stop] = 1.0
         levels.append((label, marks))
-    among = _present(cells.n_cells)
-    yield from _shares(estimates, cells.name, "histogram", view, own, levels, among)
+    yield from _shares_of_present(cells.name, "histogram", view, own, levels)

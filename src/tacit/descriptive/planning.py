@@ -4,7 +4,8 @@ All columns are counted in one release. Figures of a column have noise in propor
 with w_j its weight and a_j = 1 for the share of a level, and sqrt(B) / 2 for the median among B
 bins. The weights minimise the sum of these over columns, at a fixed sensitivity:
 
-    sum c_j w_j^2 = 1 (Gaussian):  w_j ~ (a_j / c_j)^(1/3);    sum c_j w_j = 1 (Laplace):  square root
+    Gaussian noise, sum c_j w_j^2 = 1:  w_j in proportion to (a_j / c_j)^(1/3)
+    Laplace noise,  sum c_j w_j = 1:    w_j in proportion to (a_j / c_j)^(1/2)
 
 where c_j is what a column of weight 1 adds to the (squared) sensitivity.
 """
@@ -53,8 +54,8 @@ Array = npt.NDArray[np.float64]
 LEAST_BINS, USUAL_BINS, MOST_BINS = 32, 64, 1024
 SHOWN_BINS = 16  # bins of a published histogram
 _LAPLACE_FOURTH = 3.0  # fourth cumulant of Laplace noise over its squared variance
-# Spread evenly inside a bin of width 1 / B, a quantile is off by up to f' / (8 B^2) in rank. 3 / B^2
-# is that of a normal density whose standard deviation is a tenth of the range.
+# Values are spread evenly inside a bin of width 1 / B, which moves a rank by up to f' / (8 B^2).
+# That is 3 / B^2 for a normal density whose standard deviation is a tenth of the range.
 _INTERPOLATION = 3.0
 _TOLERATED = 0.1  # of the standard deviation of a rank
 
@@ -180,12 +181,18 @@ class DescriptionPlan(Plan):
             if place == self.counts.group:
                 if group == "all":
                     noise = z * math.sqrt(size_variance(self) / 2) / n
-                    yield Width(cells.name, "share", group, math.hypot(noise, z / 2 / math.sqrt(n)),
-                                noise, 1.0)
+                    yield Width(
+                        cells.name,
+                        "share",
+                        group,
+                        math.hypot(noise, z / 2 / math.sqrt(n)),
+                        noise,
+                        1.0,
+                    )
                 continue
             each = (self.noise_std / column.weight) ** 2 * n_groups
             if not isinstance(cells, NumberCells):
-                # The form 1/2 on half of the present cells and -1/2 on others, at least on one each.
+                # The form is 1/2 on one level and -1/2 on another one.
                 noise = z * math.sqrt(each / 2) / n
                 half = math.hypot(noise, z / 2 / math.sqrt(n))
                 yield Width(cells.name, "share", group, half, noise, 1.0)

@@ -159,10 +159,12 @@ class LevelCells:
         # A column that marks missing values reads its values as in a fit.
         features = _features(column, values)
         if isinstance(column, Boolean):
-            return np.where(features[:, 1] > 0, missing, (features[:, 0] > 0).astype(np.int64))
+            codes = (features[:, 0] > 0).astype(np.int64)
+            codes[features[:, 1] > 0] = missing
+            return codes
         # One feature a level, then that of missing values; none is set for another word.
         n_levels = len(column.levels)
-        codes = np.argmax(features[:, :n_levels], axis=1).astype(np.int64)
+        codes = np.asarray(np.argmax(features[:, :n_levels], axis=1), dtype=np.int64)
         codes[~features[:, :n_levels].any(axis=1)] = n_levels
         codes[features[:, n_levels] > 0] = missing
         return codes
@@ -399,7 +401,9 @@ class CodedTable:
         identifiers = self._identifiers
         if self._column is not None:
             identifiers = [
-                who for _, chunk in self._chunks([self._column]) for who in chunk[self._column].raw()
+                who
+                for _, chunk in self._chunks([self._column])
+                for who in chunk[self._column].raw()
             ]
         people = people_of(identifiers)
         mask = np.zeros(len(people), dtype=bool)

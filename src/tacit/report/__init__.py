@@ -1,6 +1,7 @@
 """Write HTML reports of a model: guarantee, assumptions, plan and released numbers."""
 
 from tacit.report.collect import facts_of
+from tacit.report.description import render_description, write_description
 from tacit.report.facts import (
     AccuracyPicture,
     AccuracyPoint,
@@ -24,8 +25,10 @@ __all__ = [
     "facts_of",
     "render",
     "render_audit",
+    "render_description",
     "render_ledger",
     "write_audit",
+    "write_description",
     "write_ledger",
     "write_report",
 ]
