@@ -271,9 +271,10 @@ def shown_figure(found: Figure) -> str:
         value, low, high = 100 * value, 100 * low, 100 * high
     if found.figure in ("count", "missing"):
         low, high = math.floor(low + 0.5), math.floor(high + 0.5)
+    is_exact = found.about == "table" and low == high
     texts = numbers_shown(value, low, high)
     percent = " %" if found.figure in _PERCENT else ""
-    return f"{texts[0]}{percent}" + (f" ({texts[1]} to {texts[2]})" if low < high else "")
+    return f"{texts[0]}{percent}" + ("" if is_exact else f" ({texts[1]} to {texts[2]})")
 
 
 def numbers_shown(value: float, low: float, high: float) -> list[str]:

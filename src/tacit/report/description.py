@@ -10,6 +10,7 @@ from tacit import __version__
 from tacit.descriptive import Description, Figure
 from tacit.descriptive.description import SHOWN, shown_figure
 from tacit.descriptive.figures import ALL
+from tacit.records.coded_table import Cells, NumberCells
 from tacit.report.facts import ReportFacts
 from tacit.report.markup import Heading, Markup, Row, join, named, page, section, table, tag
 from tacit.report.sections.guarantee import guarantee_section
@@ -49,14 +50,23 @@ def render_description(description: Description, *, title: str, made_on: str = "
     void = bool(description.privacy_.voided_by)
     kind = "A private description" + (f", {made_on}" if made_on else "")
     header = join(tag("p", kind, class_="kicker"), tag("h1", title))
-    main = join(
-        guarantee_section(ReportFacts(title, description.privacy_)),
-        section("records", "Records", tag("p", description.note), _records(description)),
+    guarantee = guarantee_section(ReportFacts(title, description.privacy_))
+    figures = join(
+        section(
+            "records",
+            "Records",
+            tag("p", description.note, " Dark lines in pictures are intervals."),
+            _records(description),
+        ),
         *(
             _column(description, place, column)
             for place, column in enumerate(description.columns, start=1)
         ),
     )
+    # The statement comes first, and its details last; without a guarantee the alarm comes first.
+    statement = tag("p", description.privacy_.statement(), class_="statement")
+    start = tag("section", statement, class_="first")
+    main = join(guarantee, figures) if void else join(start, figures, guarantee)
     footer = tag(
         "p",
         f"Written by tacit {__version__}. This page was made from released results and public "
@@ -76,7 +86,7 @@ def _headings(description: Description, first: str, groups: Sequence[str]) -> li
 
 def _records(description: Description) -> Markup:
     groups = description.groups
-    cells = [shown_figure(description.figure("records", "count", group=g)) for g in groups]
+    cells = [_cell(description.figure("records", "count", group=g)) for g in groups]
     return table(
         "The number of records, with the interval of the number in this table",
         _headings(description, "", groups),
@@ -101,8 +111,8 @@ def _column(description: Description, place: int, column: str) -> Markup:
     if bins[0]:
         top = max((f.high for each in bins for f in each if not math.isnan(f.value)), default=1.0)
         rows.append(Row(("distribution", *(_histogram(each, top) for each in bins))))
-    caption = "Figures with intervals; bars are shares, whiskers their intervals"
     heading = _headings(description, "", groups)
+    caption = _declared(description.plan_.cells[place - 1])
     return tag(
         "section",
         tag("h2", named(column), id=f"column-{place}"),
@@ -111,8 +121,23 @@ def _column(description: Description, place: int, column: str) -> Markup:
     )
 
 
+def _declared(cells: Cells) -> str:
+    """Return the public facts of a column, as a caption."""
+    if not isinstance(cells, NumberCells):
+        return "Shares of the levels that the schema declares, among values that are not missing"
+    column, kind = cells.column, "Whole numbers" if cells.whole else "Numbers"
+    scale = ", on a logarithmic scale" if column.log else ""
+    return f"{kind}, clipped to the range from {column.lower:,.10g} to {column.upper:,.10g}{scale}"
+
+
 def _cell(figure: Figure) -> Markup:
-    text = tag("span", shown_figure(figure), class_="word")
+    # A narrow cell breaks between the figure and its interval, and nowhere else.
+    value, *interval = shown_figure(figure).split(" (")
+    text = join(
+        tag("span", value, class_="word"),
+        " " if interval else None,
+        *(tag("span", f"({ends}", class_="word") for ends in interval),
+    )
     if figure.figure != "share" or math.isnan(figure.value):
         return text
     return join(text, _bar(figure))
