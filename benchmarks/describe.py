@@ -1,7 +1,8 @@
 """Measure the coverage and the width of the intervals of `tacit.describe`, and of other tools.
 
-    python -m benchmarks.describe               # 1,000 tables, writes docs/describe_coverage.md
-    python -m benchmarks.describe --tables 100  # a quick look, printed only
+    python benchmarks/describe.py               # 1,000 tables, some 10 minutes
+    python benchmarks/describe.py --tables 100  # a quick look
+    python benchmarks/describe.py --peers       # beside OpenDP and diffprivlib
 
 Tables of 20,000 records are drawn from a known population of 20 columns, so that each figure of the
 population is known. `figures_of` computes all figures from exact counts plus noise of the planned
@@ -12,13 +13,20 @@ far below its standard deviation, and 1,000 tables take minutes.
 from __future__ import annotations
 
 import argparse
+import json
 import math
+import subprocess
+import tempfile
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from harness import HERE, peer_python
 
 from tacit.descriptive import DescriptionPlan, plan_description
 from tacit.descriptive.figures import figures_of
@@ -28,6 +36,7 @@ from tacit.records.coded_table import CodedBlock, NumberCells
 from tacit.schema import Boolean, Category, Number, Schema
 
 Array = npt.NDArray[np.float64]
+Key = tuple[str, str, str, str]
 
 N_RECORDS = 20_000
 EPSILON = 0.5
@@ -148,9 +157,9 @@ KINDS = {
 class Study:
     """Coverage of each figure: how often its intervals contained the truth."""
 
-    covered: dict[tuple[str, ...], list[bool]]
-    of_table: dict[tuple[str, ...], list[bool]]
-    widths: dict[tuple[str, ...], list[float]]
+    covered: dict[Key, list[bool]]
+    of_table: dict[Key, list[bool]]
+    widths: dict[Key, list[float]]
 
     def by_kind(self, what: str = "covered") -> dict[str, tuple[float, float, int]]:
         """Return for each kind of figure the pooled and the least coverage, and the figures."""
@@ -183,9 +192,9 @@ def study(
     bare = plan_description(schema(), math.inf, by=by, n_records=n_records, bins=1024)
     rng = np.random.default_rng(seed)
     truth = _population(plan, by)
-    covered: dict[tuple[str, ...], list[bool]] = defaultdict(list)
-    of_table: dict[tuple[str, ...], list[bool]] = defaultdict(list)
-    widths: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    covered: dict[Key, list[bool]] = defaultdict(list)
+    of_table: dict[Key, list[bool]] = defaultdict(list)
+    widths: dict[Key, list[float]] = defaultdict(list)
     for number in range(n_tables):
         table = draw(rng, n_records)
         exact = totals(plan, table)
@@ -208,7 +217,7 @@ def _in(value: float, low: float, high: float) -> bool:
     return low - slack <= value <= high + slack
 
 
-def _population(plan: DescriptionPlan, by: str | None) -> dict[tuple[str, ...], float]:
+def _population(plan: DescriptionPlan, by: str | None) -> dict[Key, float]:
     """Return the figures of the population: of many records, without noise, with fine bins."""
     rng = np.random.default_rng(12345)
     table = draw(rng, _POPULATION)
@@ -225,15 +234,204 @@ def _bins(plan: DescriptionPlan) -> int:
     return next(cells.n_bins for cells in plan.cells if isinstance(cells, NumberCells))
 
 
+# Figures that all tools have: means of numbers on a linear scale, shares of first levels.
+_COMPARED = {name: ends[:2] for name, ends in _NUMBERS.items() if name not in ("log", "gaps")}
+
+
+def peers(n_tables: int = 80, repeats: int = 3, seed: int = 1) -> list[dict[str, object]]:
+    """Compare tools on the same tables at the same epsilon for a whole table.
+
+    OpenDP gets the number of records for free, is asked for means and shares alone, and its
+    intervals are those of its own accuracy functions. diffprivlib has pure epsilon and no
+    intervals: for it a user has the sampling interval about the released figure. tacit releases all
+    figures of all columns.
+    """
+    rng = np.random.default_rng(seed)
+    plan = plan_description(schema(), EPSILON, 1e-6)
+    tables = [draw(rng, N_RECORDS) for _ in range(n_tables)]
+    truth = {key: value for key, value in _population(plan, None).items() if key[3] == "all"}
+    found: dict[tuple[str, str], list[tuple[float, float, float, float, float]]] = defaultdict(list)
+
+    def note(
+        tool: str, kind: str, scale: float, aim: float, own: float, value: float, half: float
+    ) -> None:
+        error = (value - own) / scale
+        hits = float(abs(value - aim) <= half), float(abs(value - own) <= half)
+        found[tool, kind].append((*hits, 2 * half / scale, error * error, 0.0))
+
+    for table in tables:
+        own = _own_figures(table)
+        exact = totals(plan, table)
+        for _ in range(repeats):
+            for figure in figures_of(plan, noisy(plan, exact, rng)):
+                kind = _kind(figure.column, figure.figure, figure.level)
+                if kind is None:
+                    continue
+                scale = _scale(figure.column)
+                mine, aim = own[figure.column], truth[figure[:4]]
+                for tool, low, high in (
+                    ("tacit, of the population", figure.low, figure.high),
+                    ("tacit, of the table", figure.table_low, figure.table_high),
+                ):
+                    hits = float(_in(aim, low, high)), float(_in(mine, low, high))
+                    error = (figure.value - mine) / scale
+                    found[tool, kind].append((*hits, (high - low) / scale, error * error, 0.0))
+            for name, value, half in _opendp(table):
+                kind = "mean" if name in _COMPARED else "share"
+                key = (
+                    (name, "mean", "", "all")
+                    if kind == "mean"
+                    else (name, "share", "level 0", "all")
+                )
+                note("OpenDP, its accuracy", kind, _scale(name), truth[key], own[name], value, half)
+    for name, table_number, value in _diffprivlib(tables, repeats):
+        kind = "mean" if name in _COMPARED else "share"
+        key = (name, "mean", "", "all") if kind == "mean" else (name, "share", "level 0", "all")
+        mine = _own_figures(tables[table_number])[name]
+        sd = math.sqrt(mine * (1 - mine)) if kind == "share" else _sd(tables[table_number], name)
+        half = 1.96 * sd / math.sqrt(N_RECORDS)
+        note("diffprivlib, sampling alone", kind, _scale(name), truth[key], mine, value, half)
+    rows: list[dict[str, object]] = []
+    for (tool, kind), each in sorted(found.items()):
+        population, of_table, width, square, _ = np.mean(each, axis=0)
+        rows.append(
+            {
+                "tool": tool,
+                "figure": kind,
+                "covers the population": f"{100 * population:.1f} %",
+                "covers the table": f"{100 * of_table:.1f} %",
+                "mean width": f"{width:.4f}",
+                "root mean square error": f"{math.sqrt(square):.5f}",
+            }
+        )
+    return rows
+
+
+def _kind(column: str, figure: str, level: str) -> str | None:
+    if figure == "mean" and column in _COMPARED:
+        return "mean"
+    is_share = figure == "share" and level == "level 0" and column in _SHARES
+    return "share" if is_share and column != "missing words" else None
+
+
+def _scale(column: str) -> float:
+    low, high = _COMPARED.get(column, (0.0, 1.0))
+    return high - low
+
+
+def _clipped(table: dict[str, Any], name: str) -> Array:
+    low, high = _COMPARED[name]
+    return np.clip(np.asarray(table[name], dtype=np.float64), low, high)
+
+
+def _sd(table: dict[str, Any], name: str) -> float:
+    return float(_clipped(table, name).std())
+
+
+def _own_figures(table: dict[str, Any]) -> dict[str, float]:
+    """Return the table's own means and shares of first levels."""
+    means = {name: float(_clipped(table, name).mean()) for name in _COMPARED}
+    shares = {name: float(np.mean(table[name] == 0)) for name in _SHARES if name != "missing words"}
+    return {**means, **shares}
+
+
+def _opendp(table: dict[str, Any]) -> Iterator[tuple[str, float, float]]:
+    """Yield name, figure and half width of OpenDP's means and shares, an equal budget each."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib", "idealized-numerics", "honest-but-curious")
+    levels = [name for name in _SHARES if name != "missing words"]
+    rho = _opendp_rho() / (len(_COMPARED) + len(levels))
+    for name, (low, high) in _COMPARED.items():
+        # Neighbours replace a record: the mean moves by the range over n.
+        scale = (high - low) / N_RECORDS / math.sqrt(2 * rho)
+        domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=N_RECORDS)
+        mean = dp.t.make_clamp(domain, dp.symmetric_distance(), (float(low), float(high)))
+        query = mean >> dp.t.then_mean() >> dp.m.then_gaussian(scale)
+        half = dp.gaussian_scale_to_accuracy(scale, 0.05)
+        yield name, query([float(v) for v in table[name]]), half
+    for name in levels:
+        scale = 1 / math.sqrt(2 * rho)
+        counts = dp.t.make_count_by_categories(
+            dp.vector_domain(dp.atom_domain(T=int)),
+            dp.symmetric_distance(),
+            list(range(len(_SHARES[name]))),
+            null_category=True,
+            MO=dp.L2Distance[float],
+            TOA=int,
+        )
+        query = counts >> dp.m.then_gaussian(scale)
+        first = query([int(v) for v in table[name]])[0]
+        half = dp.discrete_gaussian_scale_to_accuracy(scale, 0.05)
+        yield name, first / N_RECORDS, half / N_RECORDS
+
+
+@lru_cache(maxsize=1)
+def _opendp_rho() -> float:
+    """Return the greatest rho that OpenDP converts to (EPSILON, 1e-6)."""
+    import opendp.prelude as dp
+
+    low, high = 1e-6, 1.0
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+        noise = dp.m.make_gaussian(*space, scale=1 / math.sqrt(2 * middle))
+        epsilon = dp.c.make_zCDP_to_approxDP(noise).map(1.0).epsilon(1e-6)
+        low, high = (middle, high) if epsilon < EPSILON else (low, middle)
+    return low
+
+
+def _diffprivlib(
+    tables: Sequence[dict[str, Any]], repeats: int
+) -> Iterator[tuple[str, int, float]]:
+    """Yield column, table and figure of diffprivlib's means and first shares."""
+    arrays = {f"number/{n}/{i}": _clipped(t, n) for i, t in enumerate(tables) for n in _COMPARED}
+    levels = [name for name in _SHARES if name != "missing words"]
+    arrays |= {f"level/{n}/{i}": t[n] for i, t in enumerate(tables) for n in levels}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "tables.npz")
+        np.savez(path, allow_pickle=False, **arrays)
+        job = {
+            "data": str(path),
+            "ranges": _COMPARED,
+            "levels": {name: len(_SHARES[name]) for name in levels},
+            "epsilon": EPSILON,
+            "tables": len(tables),
+            "repeats": repeats,
+        }
+        done = subprocess.run(
+            [str(peer_python()), str(HERE / "describe_peer.py")],
+            input=json.dumps(job),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    answer = json.loads(done.stdout.splitlines()[-1])
+    for name, figures in answer.items():
+        for place, values in enumerate(figures):
+            yield name, place // repeats, values[0]
+
+
+def shown(rows: Sequence[dict[str, object]]) -> str:
+    """Return rows as a table of a page."""
+    header = list(rows[0])
+    lines = [header, ["---"] * len(header), *([str(row[key]) for key in header] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def main() -> None:
-    """Run the studies and print their tables."""
+    """Run the study, or the comparison, and print its table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=1000)
     parser.add_argument("--epsilon", type=float, default=EPSILON)
     parser.add_argument("--delta", type=float, default=1e-6)
     parser.add_argument("--records", type=int, default=N_RECORDS)
     parser.add_argument("--by", default=None)
+    parser.add_argument("--peers", action="store_true", help="compare with OpenDP and diffprivlib")
     chosen = parser.parse_args()
+    if chosen.peers:
+        print(shown(peers()))
+        return
     found = study(
         chosen.tables,
         n_records=chosen.records,
@@ -241,13 +439,18 @@ def main() -> None:
         delta=chosen.delta,
         by=chosen.by,
     )
-    for what in ("covered", "of_table"):
-        print(what)
-        for kind, (mean, least, n) in found.by_kind(what).items():
-            print(f"  {kind:28} pooled {100 * mean:.1f} %  least {100 * least:.1f} %  figures {n}")
-    worst = sorted((float(np.mean(c)), key) for key, c in found.covered.items())[:8]
-    for share, key in worst:
-        print(f"  {100 * share:.1f} %  {key}")
+    names = {"covered": "its interval", "of_table": "that of the table's own"}
+    for what, interval in names.items():
+        rows = [
+            {
+                "figure": kind,
+                "figures": n,
+                "pooled coverage": f"{100 * mean:.1f} %",
+                "least of one figure": f"{100 * least:.1f} %",
+            }
+            for kind, (mean, least, n) in found.by_kind(what).items()
+        ]
+        print(f"{interval}\n\n{shown(rows)}\n")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from tacit.cli.app import app
 from tests.cli.helpers import environment, process, refused, run
 
 COMMANDS = (
-    *("demo", "plan", "fit", "pate", "evaluate", "predict", "inspect", "compare"),
+    *("demo", "describe", "plan", "fit", "pate", "evaluate", "predict", "inspect", "compare"),
     *("audit", "schema", "ledger"),
 )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ class Blocks:
             CodedBlock(codes[i : i + size], units[i : i + size]) for i in range(0, len(codes), size)
         ]
 
-    def sum(self, function):
+    def sum(self, function: Callable[[CodedBlock], Any]) -> Any:
         return sum(map(function, self.blocks))
 
 

@@ -37,16 +37,13 @@ From a table to a private model:
   tacit schema draft people.csv --target income --out schema.toml
   tacit schema confirm schema.toml
   tacit schema check people.csv --schema schema.toml
+  tacit describe people.csv --schema schema.toml --epsilon 0.5 --by sex
   tacit plan --rows 30000 --schema schema.toml --epsilon 1
   tacit fit people.csv --schema schema.toml --epsilon 1 --delta 1e-6 \\
       --model logistic --out model.tacit --report report.html
   tacit inspect model.tacit
   tacit evaluate model.tacit other_people.csv --epsilon 0.1 --report eval.html
   tacit predict model.tacit new_people.csv --out predictions.csv
-
-\b
-A private Table 1, with intervals:
-  tacit describe people.csv --schema schema.toml --epsilon 0.5 --by sex --report table1.html
 
 \b
 One budget for all releases from the table:

@@ -106,10 +106,10 @@ class Description:
         for found in self.figures:
             if found[:4] == (column, figure, level, group):
                 return found
-        there = sorted({f.figure for f in self.figures if f.column == column})
+        known = sorted({f.figure for f in self.figures if f.column == column})
         raise KeyError(
             f"there is no {figure!r} of {column!r} with level {level!r} in group {group!r}; the "
-            f"column has {', '.join(there) or 'no figures'}, and the groups are "
+            f"column has {', '.join(known) or 'no figures'}, and the groups are "
             f"{', '.join(self.groups)}."
         )
 

@@ -265,15 +265,15 @@ class Estimates:
             # The sum is public; each group takes an equal part of the difference.
             sizes = sizes + (plan.known_count - sizes.sum()) / len(sizes)
             variances = variances * (1 - 1 / len(sizes))
-        moved = [
+        adjusted = [
             found
             if place == group
             else found + ((sizes - found.sum(axis=1)) / found.shape[1])[:, None]
             for place, found in enumerate(counts)
         ]
         if group is not None:
-            moved[group] = sizes[None, :]
-        return cls(plan, moved, sums, sizes, variances)
+            adjusted[group] = sizes[None, :]
+        return cls(plan, adjusted, sums, sizes, variances)
 
     def column(self, place: int, view: View) -> ColumnCounts:
         """Return the counts of a column in a view."""

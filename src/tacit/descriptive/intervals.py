@@ -73,15 +73,15 @@ def acceptance(confidence: float) -> Acceptance:
     )
 
 
-def widened(z: float, kurtosis: Array | float) -> Array:
+def kurtosis_factor(z: float, kurtosis: Array | float) -> Array:
     """Return the factor by which normal quantiles are widened for an excess kurtosis.
 
         (z + k (z^3 - 3 z) / 24) / z                                  Cornish and Fisher (1938)
 
     Examples
     --------
-    >>> from tacit.descriptive.intervals import widened
-    >>> round(float(1.96 * widened(1.96, 3.0)), 2)  # Laplace noise: 2.12
+    >>> from tacit.descriptive.intervals import kurtosis_factor
+    >>> round(float(1.96 * kurtosis_factor(1.96, 3.0)), 2)  # Laplace noise: 2.12
     2.17
     """
     return 1.0 + np.asarray(kurtosis) * (z * z - 3.0) / 24.0
@@ -123,7 +123,7 @@ def share_intervals(
         share = np.where(flipped, 1 - p, p)
         square = np.maximum(_polynomial(variance, share), 1e-100)
         std = np.sqrt(square)
-        factor = widened(region.z, _polynomial(fourth, share) / square**2)
+        factor = kurtosis_factor(region.z, _polynomial(fourth, share) / square**2)
         deviation = (small - p * present) / std
         mean = p * present / std
         end = region.low(mean) if upper else region.high(mean)
@@ -251,5 +251,5 @@ def normal_interval(value: float, variance: float, fourth: float, z: float) -> t
     """
     if variance <= 0:
         return value, value
-    half = z * math.sqrt(variance) * float(widened(z, fourth / variance**2))
+    half = z * math.sqrt(variance) * float(kurtosis_factor(z, fourth / variance**2))
     return value - half, value + half

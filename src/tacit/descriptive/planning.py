@@ -97,12 +97,12 @@ class DescriptionPlan(Plan):
     >>> plan = plan_description(schema, epsilon=0.5, delta=1e-6)
     >>> print(plan)
     noisy_counts: counts of all cells and sums of numbers, with Gaussian noise, once
-      noise_std = 17.3056
+      count_noise_std = 17.2064
       columns = 2
-      cells = 69
+      cells = 133
     >>> widths = {(width.column, width.figure): width for width in plan.widths()}
     >>> round(widths["sex", "share"].half_width, 4), round(widths["age", "mean"].half_width, 2)
-    (0.0071, 0.41)
+    (0.007, 0.41)
     """
 
     facts: Facts = field(kw_only=True)
@@ -306,8 +306,10 @@ def plan_for(
     kind = "Laplace" if budget.is_pure else "Gaussian"
     reason = "counts of all cells and sums of numbers, "
     reason += "without noise" if query is None else f"with {kind} noise, once"
+    std = 0.0 if query is None else query.noise_std(facts)
     settings = {
-        "noise_std": 0.0 if query is None else query.noise_std(facts),
+        # The greatest standard deviation of the noise on one count.
+        "count_noise_std": std / min(column.weight for column in counts.columns),
         "columns": len(cells),
         "cells": sum(c.n_cells * counts.groups_of(c) for c in counts.columns),
     }
