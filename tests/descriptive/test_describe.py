@@ -15,6 +15,7 @@ from tacit.descriptive import plan_description
 from tacit.ledger import Ledger
 from tacit.privacy import Accountant, Budget, Gaussian, PureEpsilon
 from tacit.privacy.accountant import BudgetExceeded
+from tacit.records.coded_table import CodedTable
 from tacit.schema import Category, Ignored, Number, OpenCategory, Schema, SchemaError, TableError
 from tests.descriptive.helpers import COLUMNS, SCHEMA, people
 
@@ -183,6 +184,37 @@ def test_a_person_with_many_records_moves_as_little_as_one_with_one(table: dict[
         for t, w in ((few, who), (many, who + [50] * 500))
     ]
     assert exact == [50, 51]
+
+
+def test_a_person_moves_the_total_by_no_more_than_the_sensitivity() -> None:
+    rng = np.random.default_rng(0)
+    plan = plan_description(SCHEMA, 1.0, relation="add_remove_person", by="ill")
+    few = pd.DataFrame(people(60))
+    stated = plan.counts.sensitivity(plan.facts)
+    greatest = 0.0
+    for seed in range(30):
+        person = pd.DataFrame(people(int(rng.integers(1, 8)), seed))
+        at = int(rng.integers(0, 60))  # the person's records stand among others'
+        more = pd.concat([few[:at], person, few[at:]], ignore_index=True)
+        who = [*(f"p{i % 25}" for i in range(at)), *["new"] * len(person)]
+        who += [f"p{i % 25}" for i in range(at, 60)]
+        without, withal = (
+            plan.counts.total(CodedTable(t, plan.cells, unit=w), plan.facts)
+            for t, w in ((few, [w for w in who if w != "new"]), (more, who))
+        )
+        greatest = max(greatest, stated.norm.length(withal - without) / stated.value)
+    assert 0.5 < greatest <= 1.0
+
+
+def test_large_tables_are_read_in_pieces() -> None:
+    n = 150_000
+    table = {"ward": np.array(["A", "B", "C"])[np.arange(n) % 3], "age": np.arange(n) % 100.0}
+    schema = Schema((Category("ward", ("A", "B", "C")), Number("age", 0, 100)))
+    found = tacit.describe(table, schema, math.inf)
+    assert [f.n for f in found.of("ward", "share")] == [50_000, 50_000, 50_000, 0]
+    assert found.figure("age", "mean").value == pytest.approx(49.5, abs=1e-3)
+    by_person = tacit.describe(table, schema, math.inf, unit=list(range(n)))
+    assert by_person.figure("ward", "share", "A").n == 50_000
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tacit.cluster.dask_records import Partial, _future, arithmetic, one_of_each
 from tacit.io.memory_tables import chunks, columns_of_batch, refuse_absent
 from tacit.io.reading import Paths, find_files, open_table, refuse_absent_in
-from tacit.records.coded_table import Cells, CodedBlock, code_chunk
+from tacit.records.coded_table import Cells, CodedBlock, code_chunk, pieces
 from tacit.records.privacy_unit import people_of
 
 Array = npt.NDArray[np.float64]
@@ -42,7 +42,9 @@ def load_coded(piece: Any, cells: Sequence[Cells], unit: str | None) -> CodedPar
             found = [(batch.num_rows, columns_of_batch(batch)) for batch in batches]
         else:
             found = list(chunks(piece, names))
-        blocks = [code_chunk(chunk, n, cells) for n, chunk in found]
+        blocks = [
+            code_chunk(c, n, cells) for whole, chunk in found for n, c in pieces(whole, chunk)
+        ]
         blocks.append(CodedBlock(np.zeros((0, len(cells)), np.int64), np.zeros((0, len(cells)))))
         codes = np.concatenate([block.codes for block in blocks])
         units = np.concatenate([block.units for block in blocks])

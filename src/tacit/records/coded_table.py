@@ -53,6 +53,7 @@ Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+_PIECE = 1 << 16  # records that are read as cells at once
 OTHER = "(other)"  # the level of values that a category does not declare
 
 
@@ -257,12 +258,14 @@ def whole_step(column: Number, most_bins: int) -> int:
     return max(-(-n_values // most_bins), 1)
 
 
-def _features(column: Category | Boolean | Intervals | Number, values: Values) -> Array:
+def _features(column: Category | Boolean | Intervals | Number, values: Values) -> npt.NDArray[Any]:
     """Return a column's features, all levels and the mark of missing values included."""
     marked: Any = replace(column, missing=Indicator())
     if getattr(marked, "reference", None) is not None:
         marked = replace(marked, reference=None)
-    out = np.zeros((len(values), len(marked.names())))
+    # Marks of levels are 0 or 1, and there may be many.
+    dtype = np.int8 if isinstance(column, Category | Intervals) else np.float64
+    out = np.zeros((len(values), len(marked.names())), dtype=dtype)
     marked.write(values, out)
     return out
 
@@ -298,6 +301,18 @@ def code_chunk(chunk: Chunk, n: int, cells: Sequence[Cells]) -> CodedBlock:
     for place, cell in enumerate(cells):
         codes[:, place], units[:, place] = cell.read(chunk[cell.name])
     return CodedBlock(codes, units)
+
+
+def pieces(n: int, chunk: Chunk) -> Iterator[tuple[int, Chunk]]:
+    """Yield a chunk in pieces, so that marks of many levels need little memory."""
+    if n <= _PIECE:
+        yield n, chunk
+        return
+    for start in range(0, n, _PIECE):
+        mask = np.zeros(n, dtype=bool)
+        mask[start : start + _PIECE] = True
+        size = min(_PIECE, n - start)
+        yield size, {name: values.where(mask) for name, values in chunk.items()}
 
 
 class CodedRecords(Protocol):
@@ -383,7 +398,7 @@ class CodedTable:
         names = list(dict.fromkeys(cell.name for cell in self._cells))
         total: Array | None = None
         start = 0
-        for n, chunk in self._chunks(names):
+        for n, chunk in self._pieces(names):
             block = code_chunk(chunk, n, self._cells)
             if chosen is not None:
                 block = block.where(chosen[start : start + n])
@@ -409,6 +424,10 @@ class CodedTable:
         mask = np.zeros(len(people), dtype=bool)
         mask[people.one_each()] = True
         return mask
+
+    def _pieces(self, names: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+        for n, chunk in self._chunks(names):
+            yield from pieces(n, chunk)
 
     def _chunks(self, names: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         if self._file is None:

@@ -18,6 +18,7 @@ from tacit.saving.container import write_whole
 
 _BAR = 10  # heights of pictures, in pixels
 _HISTOGRAM = 56
+_FEW = 3
 _VALUE = "fill: var(--accent); opacity: .75"
 _TRACK = "fill: var(--faint)"
 _WHISKER = "stroke: var(--ink); stroke-width: 1.5"
@@ -86,7 +87,7 @@ def _headings(description: Description, first: str, groups: Sequence[str]) -> li
 
 def _records(description: Description) -> Markup:
     groups = description.groups
-    cells = [_cell(description.figure("records", "count", group=g)) for g in groups]
+    cells = [_cell(description.figure("records", "count", group=g), len(groups)) for g in groups]
     return table(
         "The number of records, with the interval of the number in this table",
         _headings(description, "", groups),
@@ -106,7 +107,7 @@ def _column(description: Description, place: int, column: str) -> Markup:
             continue
         found = [description.figure(column, figure.figure, figure.level, group) for group in groups]
         label = named(figure.level) if figure.level else SHOWN[figure.figure]
-        rows.append(Row((label, *(_cell(one) for one in found))))
+        rows.append(Row((label, *(_cell(one, len(groups)) for one in found))))
     bins = [description.of(column, "histogram", group) for group in groups]
     if bins[0]:
         top = max((f.high for each in bins for f in each if not math.isnan(f.value)), default=1.0)
@@ -130,13 +131,14 @@ def _declared(cells: Cells) -> str:
     return f"{kind}, clipped to the range from {column.lower:,.10g} to {column.upper:,.10g}{scale}"
 
 
-def _cell(figure: Figure) -> Markup:
-    # A narrow cell breaks between the figure and its interval, and nowhere else.
+def _cell(figure: Figure, n_groups: int) -> Markup:
+    # Few groups leave room to keep an interval on one line.
     value, *interval = shown_figure(figure).split(" (")
+    kind = "word" if n_groups <= _FEW else None
     text = join(
-        tag("span", value, class_="word"),
+        tag("span", value, class_=kind),
         " " if interval else None,
-        *(tag("span", f"({ends}", class_="word") for ends in interval),
+        *(tag("span", f"({ends}", class_=kind) for ends in interval),
     )
     if figure.figure != "share" or math.isnan(figure.value):
         return text
