@@ -111,3 +111,18 @@ def test_tables_that_cannot_be_read(kind: str, schema: Path, tmp_path: Path) -> 
     result = run("describe", path, "--schema", schema, "-e", 1)
     assert result.exit_code in (0, 2), result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_a_scheduler(table: Path, schema: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(
+        n_workers=1, host="127.0.0.1", protocol="tcp://", **options
+    ) as cluster:
+        words = ("describe", table, "--schema", schema, "-e", 2, "--unit", "id")
+        where = ("--scheduler", cluster.scheduler_address)
+        result = run(*words, *where, "--json")
+        assert result.exit_code == 0, result.output
+        assert 2900 < json.loads(result.stdout)["figures"][0]["value"] < 3100
+        assert "leave --delimiter out" in refused(*words, *where, "--delimiter", ";")

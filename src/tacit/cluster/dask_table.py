@@ -55,9 +55,9 @@ def load_coded(piece: Any, cells: Sequence[Cells], unit: str | None) -> CodedPar
         return type(error).__name__
 
 
-def identifiers_of(held: CodedPart | str) -> list[Any] | str:
-    """Return the identifiers of a part."""
-    return held if isinstance(held, str) else held.identifiers
+def identifiers_of(held: CodedPart | str) -> tuple[list[Any], int] | str:
+    """Return the identifiers of a part, and its checksum."""
+    return held if isinstance(held, str) else (held.identifiers, held.checksum)
 
 
 def counts_of(
@@ -153,8 +153,10 @@ class _CodedParts:
             submit(load_coded, piece, self._cells, self._unit, pure=False) for piece in self._pieces
         ]
         chosen: list[npt.NDArray[np.bool_] | None] = [None] * len(held)
+        checksums: list[int] | None = None
         if self._unit is not None:
-            chosen = list(self._one_each(held))
+            masks, checksums = self._one_each(held)
+            chosen = list(masks)
         this_pass = next(self._passes)
         partials = self._gathered(
             [
@@ -163,14 +165,19 @@ class _CodedParts:
             ]
         )
         found = one_of_each(partials, len(held), this_pass)
+        if checksums is not None and [each.checksum for each in found] != checksums:
+            raise ValueError(
+                "a part was loaded again and did not hold the same records; let files and delayed "
+                "parts be the same each time."
+            )
         total = np.zeros(1)
         for each in found:
             assert each.sums is not None
             total = total + each.sums[0]  # whole numbers: exact in any order
         return total
 
-    def _one_each(self, held: Sequence[Any]) -> list[npt.NDArray[np.bool_]]:
-        """Mark one record of each person, part by part."""
+    def _one_each(self, held: Sequence[Any]) -> tuple[list[npt.NDArray[np.bool_]], list[int]]:
+        """Mark one record of each person, part by part; return the checksums of the parts too."""
         said = self._gathered(
             [self._client.submit(identifiers_of, part, pure=False) for part in held]
         )
@@ -180,10 +187,11 @@ class _CodedParts:
                 f"a part of the records failed with {failure}; its message may repeat a record and "
                 "is left out. Load that part by itself to see more."
             )
-        people = people_of([who for each in said for who in each])
+        people = people_of([who for identifiers, _ in said for who in identifiers])
         mask = np.zeros(len(people), dtype=bool)
         mask[people.one_each()] = True
-        return np.split(mask, np.cumsum([len(each) for each in said])[:-1])
+        ends = np.cumsum([len(identifiers) for identifiers, _ in said])
+        return np.split(mask, ends[:-1]), [checksum for _, checksum in said]
 
     def _gathered(self, futures: Sequence[Any]) -> list[Any]:
         try:

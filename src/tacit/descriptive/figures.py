@@ -485,13 +485,11 @@ def _spread_of_scale(cells: NumberCells, units: float) -> float:
 def _variance_of_variance(
     cells: NumberCells, own: ColumnCounts, mean: float, spread: float
 ) -> float:
-    """Return mu_4 - sigma^4 of one value, from the histogram; noise can make it too small."""
-    counts = np.maximum(own.counts[:-1], 0.0)
-    middles = _middles(cells)
-    total = float(counts.sum())
-    if total <= 0:
-        return 1.0
-    fourth = float(counts @ (middles - mean) ** 4) / total
+    """Return mu_4 - sigma^4 of one value, from the histogram.
+
+    Counts may be negative: made non-negative, their noise in the tails would enlarge mu_4.
+    """
+    fourth = float(own.counts[:-1] @ (_middles(cells) - mean) ** 4) / own.present
     # Two values at +-sigma have mu_4 = sigma^4; a value has (u - mean)^2 within 4.
     return float(np.clip(fourth - spread**2, 0.0, 4.0))
 
