@@ -229,6 +229,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "group of numbers": ({"by": "age"}, "is a number and has no levels"),
     "open words": ({"schema": Schema((OpenCategory("ward", 9),))}, "not declared"),
     "whole words": ({"whole": ["ward"]}, "whole names 'ward'"),
+    "whole without integers": (
+        {"schema": Schema((Number("age", 0.5, 0.7),)), "whole": ["age"]},
+        "has no whole number",
+    ),
     "n is missing": ({"relation": "replace"}, "n_records is not declared"),
     "n is 0": ({"n_records": 0}, "n_records"),
     "relation": ({"relation": "sometimes"}, "relation must be"),
@@ -299,3 +303,13 @@ def test_a_category_that_is_all_missing() -> None:
     found = tacit.describe({"ward": [None] * 100}, schema, math.inf)
     assert math.isnan(found.figure("ward", "share", "A").value)
     assert found.figure("ward", "missing share").value == 1.0
+
+
+@pytest.mark.parametrize("value", [2.0, 5e8, 1e9])
+def test_quartiles_of_values_that_crowd_in_one_bin_are_covered(value: float) -> None:
+    schema = Schema((Number("x", 0, 1e9),))
+    found = tacit.describe({"x": [value] * 2000}, schema, 1.0)
+    for name in ("q25", "median", "q75"):
+        figure = found.figure("x", name)
+        assert figure.low <= value <= figure.high
+        assert figure.table_low <= value <= figure.table_high

@@ -510,7 +510,7 @@ def _quantiles(
     n, z, n_bins = own.present, estimates.region.z, cells.n_bins
     below = np.clip(monotone(np.cumsum(own.counts[:-1])[:-1]), 0.0, n)
     cumulative = np.concatenate([[0.0], below, [n]])
-    edges = np.arange(n_bins + 1.0)
+    edges, crowded = np.arange(n_bins + 1.0), _crowded(own)
     for figure, level in QUANTILES.items():
         rank = level * n
         at = first_reaching(cumulative, rank, edges)
@@ -518,25 +518,49 @@ def _quantiles(
         variance, fourth = own.variance(form)
         ends = [
             (
-                _at_edge(cells, cumulative, low, last=False),
-                _at_edge(cells, cumulative, high, last=True),
+                _at_rank(cells, cumulative, low, crowded),
+                _at_rank(cells, cumulative, high, crowded, last=True),
             )
             for low, high in (
                 normal_interval(rank, variance + sampled, fourth, z)
                 for sampled in (n * level * (1 - level), 0.0)
             )
         ]
-        value = _at_edge(cells, cumulative, rank, last=False)
+        value = _at_rank(cells, cumulative, rank)
         yield _about_population(cells, figure, view, value, ends[0], ends[1])
 
 
-def _at_edge(cells: NumberCells, cumulative: Array, rank: float, *, last: bool) -> float:
-    """Return the number at which cumulative counts reach a rank."""
+def _crowded(own: ColumnCounts) -> npt.NDArray[np.bool_]:
+    """Mark the bins whose values cannot be taken for evenly spread: far more than in both beside.
+
+    More than three times the greater neighbour, by more than four standard deviations of noise.
+    """
+    counts = np.concatenate([[0.0], np.maximum(own.counts[:-1], 0.0), [0.0]])
+    beside = np.maximum(counts[:-2], counts[2:])
+    noise = np.sqrt(10.0 * own.cell_variance[:-1])  # of count - 3 x neighbour
+    return np.asarray(counts[1:-1] - 3.0 * beside > 4.0 * noise)
+
+
+def _at_rank(
+    cells: NumberCells,
+    cumulative: Array,
+    rank: float,
+    crowded: npt.NDArray[np.bool_] | None = None,
+    *,
+    last: bool = False,
+) -> float:
+    """Return the number at which cumulative counts reach a rank.
+
+    As the end of an interval (``crowded`` is given) it is moved to the edge of a crowded bin: the
+    upper end (``last``) up, the lower one down.
+    """
     if cells.by_integers and cells.step == 1:
         # The least whole number up to which there are as many values.
         place = int(np.searchsorted(cumulative[1:], rank, side="left"))
         return float(cells.edges()[min(place, cells.n_bins - 1)])
     at = first_reaching(cumulative, rank, np.arange(cells.n_bins + 1.0), last=last)
+    if crowded is not None and crowded[min(int(at), cells.n_bins - 1)]:
+        at = float(math.ceil(at) if last else math.floor(at))
     column = cells.column
     if cells.by_integers:
         value = math.ceil(column.lower) + cells.step * at

@@ -399,9 +399,15 @@ def _listed(names: Iterable[str]) -> str:
 def _check_whole(chosen: Sequence[Column | Target], whole: Sequence[str]) -> None:
     if isinstance(whole, str):
         raise TypeError(f"whole must be a list of names, got {whole!r}; pass [{whole!r}].")
-    numbers = [c.name for c in chosen if isinstance(c, Number | NumberTarget)]
+    numbers = {c.name: c for c in chosen if isinstance(c, Number | NumberTarget)}
     for name in whole:
-        if name not in numbers:
+        column = numbers.get(name)
+        if column is not None and math.floor(column.upper) < math.ceil(column.lower):
+            raise SchemaError(
+                f"whole names {name!r}, whose range from {column.lower:g} to {column.upper:g} has "
+                "no whole number; leave it out of whole."
+            )
+        if column is None:
             raise SchemaError(
                 f"whole names {name!r}, which is no number that is described; whole numbers are "
                 f"among {_listed(numbers)}."
