@@ -16,7 +16,17 @@ from tacit.ledger import Ledger
 from tacit.privacy import Accountant, Budget, Gaussian, PureEpsilon
 from tacit.privacy.accountant import BudgetExceeded
 from tacit.records.coded_table import CodedTable
-from tacit.schema import Category, Ignored, Number, OpenCategory, Schema, SchemaError, TableError
+from tacit.schema import (
+    Category,
+    ClassTarget,
+    Ignored,
+    Number,
+    NumberTarget,
+    OpenCategory,
+    Schema,
+    SchemaError,
+    TableError,
+)
 from tests.descriptive.helpers import COLUMNS, SCHEMA, people
 
 
@@ -313,3 +323,29 @@ def test_quartiles_of_values_that_crowd_in_one_bin_are_covered(value: float) -> 
         figure = found.figure("x", name)
         assert figure.low <= value <= figure.high
         assert figure.table_low <= value <= figure.table_high
+
+
+def test_every_kind_of_column_of_levels_can_be_the_groups(table: dict[str, Any]) -> None:
+    frame = pd.DataFrame(table)
+    groups = {
+        "smoker": ("all", "false", "true"),
+        "bmi": ("all", "bmi < 18.5", "18.5 <= bmi < 25", "25 <= bmi < 30", "bmi >= 30"),
+        "ward": ("all", "A", "B", "C"),
+    }
+    for by, names in groups.items():
+        found = tacit.describe(table, SCHEMA, math.inf, by=by, columns=["age"])
+        assert found.groups == names
+        assert found.columns == (by, "age")
+    smokers = tacit.describe(table, SCHEMA, math.inf, by="smoker")
+    assert smokers.figure("records", "count", group="true").n == frame["smoker"].sum()
+
+
+def test_targets_are_described_like_columns() -> None:
+    schema = Schema((Category("ward", ("A", "B")),), NumberTarget("days", 0, 30))
+    table = {"ward": ["A", "B"] * 300, "days": [3.0, 45.0] * 300}
+    found = tacit.describe(table, schema, math.inf, by="ward", whole=["days"])
+    assert found.figure("days", "median", group="A").value == 3
+    assert found.figure("days", "median", group="B").value == 30
+    yes_no = Schema((Category("ward", ("A", "B")),), ClassTarget("ill", (False, True)))
+    ill = tacit.describe({"ward": ["A", "B"], "ill": ["TRUE", True]}, yes_no, math.inf)
+    assert ill.figure("ill", "share", "True").n == 2
