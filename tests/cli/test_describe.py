@@ -44,6 +44,13 @@ def test_json(table: Path, schema: Path) -> None:
     record = json.loads(result.stdout)
     assert {figure["column"] for figure in record["figures"]} == {"records", "age"}
     assert "differentially private" in record["statement"]
+    assert record["confidence"] == 0.95
+    words = ("describe", "--plan", "--schema", schema, "-e", 2, "-n", 3000, "--json")
+    wide, narrow = (
+        json.loads(run(*words, "--confidence", level).stdout)["widths"][0]["half_width"]
+        for level in (0.99, 0.9)
+    )
+    assert wide / narrow == pytest.approx(2.576 / 1.645, rel=1e-3)
 
 
 def test_a_plan_reads_no_table(schema: Path) -> None:
@@ -88,6 +95,7 @@ def test_without_noise(table: Path, schema: Path) -> None:
 def test_refusals(table: Path, schema: Path, tmp_path: Path) -> None:
     base = ("describe", table, "--schema", schema)
     assert "epsilon" in refused(*base, "-e", 0)
+    assert "confidence" in refused(*base, "-e", 1, "--confidence", 95)
     assert "'nose'" in refused(*base, "-e", 1, "--by", "nose")
     assert "has no levels" in refused(*base, "-e", 1, "--by", "age")
     assert "n_records" in refused(*base, "-e", 1, "--relation", "replace")

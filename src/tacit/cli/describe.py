@@ -60,6 +60,10 @@ def describe(
             "default that of the schema.",
         ),
     ] = None,
+    confidence: Annotated[
+        float,
+        typer.Option("--confidence", help="How often an interval contains its figure."),
+    ] = 0.95,
     plan: Annotated[
         bool,
         typer.Option(
@@ -101,7 +105,7 @@ def describe(
 
     One noisy release gives, for all columns of the schema, counts, missing values, shares, means,
     standard deviations, quartiles and histograms, for all records and by the levels of --by. Each
-    figure has a 95 % interval: for shares, means and quartiles about the population (noise and
+    figure has an interval: for shares, means and quartiles about the population (noise and
     sampling), for counts about this table (noise).
 
     \b
@@ -128,6 +132,7 @@ def describe(
             "whole": whole or (),
             "bins": bins,
             "n_records": rows,
+            "confidence": confidence,
         }
         planned = plan_description(
             declared,
