@@ -15,9 +15,10 @@ import polars as pl
 import pyarrow as pa
 from pyarrow import feather, parquet
 
-from tacit.io.memory_tables import columns_of_batch
+from tacit.io.memory_tables import chunks, columns_of_batch
 from tacit.io.reading import open_table
-from tacit.schema import Boolean, Category, Indicator, Intervals, Number
+from tacit.records.coded_table import LevelCells, NumberCells, code_chunk
+from tacit.schema import Boolean, Category, ClassTarget, Indicator, Intervals, Number
 from tacit.schema.encoding import encode_rows, write_rows
 from tacit.testing import Encoded, Reader
 from tests.testing.readers.hostile_values import (
@@ -86,6 +87,32 @@ def in_memory(make: Callable[[list[Any], int], Any]) -> Callable[[list[Any], int
 
     def encode(values: list[Any], step: int, _: Path) -> Encoded:
         return Encoded([row.tobytes() for row in encode_rows(make(values, step), COLUMNS)])
+
+    return encode
+
+
+CELLS = (
+    NumberCells(Number("x", -1e6, 1e6), 64),
+    NumberCells(Number("x", 1, 1e6, log=True), 16),
+    NumberCells(Number("x", 0, 100), 101, whole=True),
+    LevelCells(Intervals("x", (0, 10))),
+    LevelCells(Category("x", WORDS)),
+    LevelCells(Category("x", WORDS), tells_other=False),
+    LevelCells(Boolean("x")),
+    LevelCells(ClassTarget("x", ("Oslo", "1", "true"))),
+)
+
+
+def as_cells(make: Callable[[list[Any], int], Any]) -> Callable[[list[Any], int, Path], Encoded]:
+    """Return how values are read as cells, of which ``make`` makes a table in memory."""
+
+    def encode(values: list[Any], step: int, _: Path) -> Encoded:
+        rows: list[bytes] = []
+        for n, chunk in chunks(make(values, step), ["x"]):
+            block = code_chunk(chunk, n, CELLS)
+            both = zip(block.codes, block.units, strict=True)
+            rows.extend(codes.tobytes() + units.tobytes() for codes, units in both)
+        return Encoded(rows)
 
     return encode
 
@@ -314,4 +341,12 @@ FAMILIES: dict[str, Family] = {
     "dictionary of arrays": of_numpy(lambda values, kind: {"x": numpy_array(values, kind)}),
     "masked arrays": of_numpy(lambda values, kind: {"x": masked(values, kind)}, "T"),
     "structured arrays": of_numpy(structured, "T"),
+    "cells of lists": {
+        kind: Typed(values, HOSTILE_OBJECTS, as_cells(lambda values, _: {"x": values}))
+        for kind, values in GUESSED.items()
+    },
+    "cells of Arrow tables": {
+        kind: Typed(a, b, as_cells(lambda values, _, make=make: pa.table({"x": make(values)})))
+        for kind, (a, b, make) in ARROW_TYPES.items()
+    },
 }
