@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.descriptive import plan_description
+from tacit.descriptive import DescriptionPlan, Figure, Width, plan_description
 from tacit.ledger import Ledger
 from tacit.privacy import Accountant, Budget, Gaussian, PureEpsilon
 from tacit.privacy.accountant import BudgetExceeded
@@ -349,3 +349,11 @@ def test_targets_are_described_like_columns() -> None:
     yes_no = Schema((Category("ward", ("A", "B")),), ClassTarget("ill", (False, True)))
     ill = tacit.describe({"ward": ["A", "B"], "ill": ["TRUE", True]}, yes_no, math.inf)
     assert ill.figure("ill", "share", "True").n == 2
+
+
+def test_a_plan_says_how_wide_intervals_will_be_and_figures_have_one_class() -> None:
+    plan = plan_description(SCHEMA, 1.0, 1e-6, n_records=2_000)
+    assert isinstance(plan, DescriptionPlan)
+    assert all(isinstance(width, Width) for width in plan.widths())
+    found = tacit.describe(people(), SCHEMA, 1.0, 1e-6)
+    assert all(isinstance(figure, Figure) for figure in found.figures)
