@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import tacit
 from boundaries import SOURCES
 from trusted_code import BESIDES, PAGE, code_lines, contributors, function_lines, page
-
-import tacit
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -73,7 +73,10 @@ class _OfClippedGradients:
         return not facts.relation.by_person
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the clip's factors, by which `tacit.deep.clipping.BookKeeper` multiplies."""
+        """Return the clip's factors.
+
+        `tacit.deep.clipping.book_keeping.BookKeeper` multiplies gradients by them.
+        """
         return (self.clip.factors,)
 
 
