@@ -59,22 +59,22 @@ def _files() -> frozenset[str]:
 
 
 @cache
+def _modules() -> frozenset[str]:
+    parts = (path.relative_to(TACIT.parent).with_suffix("").parts for path in TACIT.rglob("*.py"))
+    return frozenset(".".join(names).removesuffix(".__init__") for names in parts)
+
+
+@cache
 def _exists(name: str) -> bool:
     """Return whether a dotted name is a module of tacit, or something that a module has."""
-    found: Any = None
-    for part in name.split("."):
-        if found is None:
-            found = importlib.import_module(part)
-            continue
-        if hasattr(found, part) or part in getattr(found, "__dataclass_fields__", {}):
-            found = getattr(found, part, object)
-        elif hasattr(found, "__path__"):
-            try:
-                found = importlib.import_module(f"{found.__name__}.{part}")
-            except ModuleNotFoundError:
-                return False
-        else:
+    parts = name.split(".")
+    # The longest module first: a package may have a function of a module's name.
+    n_parts = next((n for n in range(len(parts), 1, -1) if ".".join(parts[:n]) in _modules()), 1)
+    found: Any = importlib.import_module(".".join(parts[:n_parts]))
+    for part in parts[n_parts:]:
+        if not hasattr(found, part) and part not in getattr(found, "__dataclass_fields__", {}):
             return False
+        found = getattr(found, part, object)
     return True
 
 
@@ -88,12 +88,6 @@ def missing_names(code: str) -> list[str]:
     """Return the dotted names of tacit that are named and do not exist."""
     names = [name for name in NAME.findall(code) if name.startswith("tacit.")]
     return [name for name in names if not _exists(name)]
-
-
-@cache
-def _modules() -> frozenset[str]:
-    parts = (path.relative_to(TACIT.parent).with_suffix("").parts for path in TACIT.rglob("*.py"))
-    return frozenset(".".join(names).removesuffix(".__init__") for names in parts)
 
 
 def _exists_somewhere(name: str) -> bool:
