@@ -195,7 +195,7 @@ class BestOfTries:
     distribution in that event, independently of the records. K is secret: a stored plan omits it,
     and only the session that makes the runs receives it.
 
-    Proof: docs/proofs/selection.md, sections 1 to 3, for any release of the runs and any order that
+    Proof: docs/proofs/best_of.md, sections 1 to 3, for any release of the runs and any order that
     selects the best. The candidate of a run is drawn before, without the records. The caller must
     keep the other runs secret.
     """
