@@ -47,7 +47,7 @@ from tacit.estimators.parameters import (
     with_people,
     with_table_facts,
 )
-from tacit.estimators.tables import note_columns, rows_to_ask_about
+from tacit.estimators.tables import note_columns, rows_for_prediction
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.records.lazy_table import UnreadTable, has_people, shown_rows
 from tacit.records.rows_and_labels import as_numbers
@@ -236,7 +236,7 @@ class Neural(BaseEstimator):
     def _outputs(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the network's outputs for rows, in double precision, in batches."""
         check_is_fitted(self, "weights_")
-        rows = np.asarray(rows_to_ask_about(self, X), dtype=np.float64)
+        rows = np.asarray(rows_for_prediction(self, X), dtype=np.float64)
         module, shape = self.module().double(), self._shape(self.n_features_in_)
         with torch.no_grad():
             parts = [

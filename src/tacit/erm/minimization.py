@@ -209,7 +209,7 @@ def minimize_unread(
     plan = make_plan(problem, budget, mechanism, inference)
     done = release_answers(
         plan,
-        lambda: weigh(_neighbourly(open_records(), plan)),
+        lambda: weigh(_bound_people(open_records(), plan)),
         plan.solve,
         **engine,
     )
@@ -235,7 +235,7 @@ def run_plan(plan: Plan, records: Opened, source: Source | None = None) -> Relea
 
     Audits and tests use it: they need a release with its event.
     """
-    session = Session(_neighbourly(records, plan), plan.facts, plan.event, plan.slots(), source)
+    session = Session(_bound_people(records, plan), plan.facts, plan.event, plan.slots(), source)
     return session.release(plan.solve(session).weights)
 
 
@@ -283,8 +283,12 @@ def check_people(records: Opened, relation: Relation) -> None:
         )
 
 
-def _neighbourly(records: Opened, plan: Plan) -> RecordSource:
-    """Return records whose neighbours differ by no more than the mechanism's bounds."""
+def _bound_people(records: Opened, plan: Plan) -> RecordSource:
+    """Return records of which a person adds no more than the plan's sensitivities allow.
+
+    A mechanism that clips the sum over a person's records gets all records; any other gets one
+    record of each person.
+    """
     check_people(records, plan.budget.relation)
     return _everybody(records) if plan.adds_up_people else _one_each(records)
 

@@ -39,7 +39,7 @@ from tacit.estimators.tables import (
     Weights,
     checked_weights,
     note_columns,
-    rows_to_ask_about,
+    rows_for_prediction,
     weights_of,
 )
 from tacit.privacy import Budget
@@ -309,7 +309,7 @@ def ask_linear(
 ) -> npt.NDArray[Any]:
     """Return the linear estimator's output for the features of rows, computed in blocks."""
     check_is_fitted(model)
-    rows = rows_to_ask_about(model, X)
+    rows = rows_for_prediction(model, X)
     linear.n_features_in_, linear.row_norm_ = function.n_columns, row_norm
     _hand_over(model, linear)
     blocks = MappedRows(rows, function).blocks()

@@ -2,7 +2,16 @@
 
 A CSV reader treats an unclosed quotation mark as the start of a value that spans all following
 lines; it treats a bare carriage return as a record break. Here an incomplete line is dropped
-before the reader sees it.
+before the reader sees it. The rules look at one line alone:
+
+- The first line that is not empty is the header. Every later line is one record or none.
+- A line ends with a line feed, or a carriage return and a line feed. The last line may lack its
+  end: it is read as if it had that of the header.
+- A line is no record if it is empty, longer than `LONGEST_LINE`, or has a carriage return inside.
+- A line is no record if a quotation mark that opens a field is not closed within the line, or is
+  followed by more than blanks. A value therefore cannot contain a line break.
+- A line is no record if it has more or fewer fields than the header.
+- Each byte that is not UTF-8 becomes the control character SUBSTITUTE; the line stays a record.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from tacit.metrics.evaluation import Evaluation, NoEvaluationWarning
 from tacit.metrics.predictions import AnswersOf
 from tacit.pipeline.inputs import (
     Encoded,
-    PipelineOfArrays,
+    FittedColumns,
     Raw,
     Through,
     check_target,
@@ -47,8 +47,8 @@ from tacit.pipeline.inputs import (
     raw_file,
     raw_numbers,
     raw_table,
-    rows_to_ask_about,
-    unread_arrays,
+    rows_for_prediction,
+    table_read_later,
     weights_for_estimator,
     with_words,
 )
@@ -455,7 +455,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         """Return the encoded rows of a table, to be read after the charge."""
         encoder = self._encoder()
         if encoder is None:
-            return unread_arrays(self, X, y, None)
+            return table_read_later(self, X, y, None)
         if encoder.schema.open_words:
             raise TypeError(
                 "a search splits encoded records, but the words of the schema's open "
@@ -527,8 +527,8 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         weights = weights_for_estimator(self, sample_weight, params)
         if encoder is not None:
             return self._fitted(raw_table(encoder, X, y, unit, weights))
-        noted = PipelineOfArrays()
-        self._fitted(raw_numbers(unread_arrays(self, X, y, unit, noted, weights)))
+        noted = FittedColumns()
+        self._fitted(raw_numbers(table_read_later(self, X, y, unit, noted, weights)))
         self._columns = noted
         return self
 
@@ -769,7 +769,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         *before, last = self.steps_.values()
         rows, first = X, next(iter(self.steps_.values()))
         if not isinstance(first, SchemaEncoder):
-            rows = rows_to_ask_about(getattr(self, "_columns", None), first, X)
+            rows = rows_for_prediction(getattr(self, "_columns", None), first, X)
         for step in before:
             rows = step.transform(rows)
             rows = rows.to_numpy() if hasattr(rows, "to_numpy") else rows  # from set_output
@@ -798,7 +798,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
             encoder = labels_as_needed(steps.pop(0), last)
             table = encoder.unread(X, y, unit, with_people=with_people)
         else:
-            table = unread_arrays(self, X, y, unit)
+            table = table_read_later(self, X, y, unit)
         for step in steps:
             table = table.through(step)
         return table

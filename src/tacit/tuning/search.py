@@ -131,7 +131,7 @@ class PrivateSearch(BaseSearch):
 
     Notes
     -----
-    **Guarantee**: that of `tacit.privacy.BestOf` (docs/proofs/selection.md). Every trial that was
+    **Guarantee**: that of `tacit.privacy.BestOf` (docs/proofs/best_of.md). Every trial that was
     started is finished; one that fails counts as the worst. If nothing was tried (K = 0, under
     `Poisson`) or all failed, a fit to no records is released.
 
