@@ -73,12 +73,12 @@ def adapt_to_count(
     return problem.with_regularization(ridge), adapted
 
 
-def _growth_of_curvature(widened: Problem, objective: Objective) -> float:
+def _growth_of_curvature(wider: Problem, objective: Objective) -> float:
     """Return how many times as large the bound on the second derivative is once widened.
 
     The event depends on the ridge through its ratio to this bound, so the ridge grows with it.
     """
-    growth = widened.objective.loss.smoothness / objective.loss.smoothness
+    growth = wider.objective.loss.smoothness / objective.loss.smoothness
     return growth * _UP if growth > 1.0 else 1.0
 
 
@@ -143,8 +143,8 @@ def adapt_preconditioned(
     the error in directions about which all records together say less than one record could.
     """
     objective, each = problem.objective, perturbation.std(problem.dimension) / perturbation.noise
-    widened = problem.with_wider_slope(_mu(perturbation, problem), n_records)
-    preconditioned = preconditioner.problem(widened)
+    wider = problem.with_wider_slope(_mu(perturbation, problem), n_records)
+    preconditioned = preconditioner.problem(wider)
     size = preconditioned.objective.row_norm / objective.row_norm
     noise = (
         perturbation.noise * _UP * (preconditioned.objective.lipschitz / objective.lipschitz) * _UP
@@ -154,7 +154,7 @@ def adapt_preconditioned(
         alone = min(perturbation.regularization, TYPICAL_SECOND_DERIVATIVE * objective.smoothness)
     ridge = max(
         # required by the event
-        perturbation.regularization * size**2 * _UP * _growth_of_curvature(widened, objective),
+        perturbation.regularization * size**2 * _UP * _growth_of_curvature(wider, objective),
         alone,
         ridge_per_noise(objective, perturbation.units) * each * noise,
         preconditioned.stabilizing_ridge(each * noise, n_records),
