@@ -56,11 +56,10 @@ def test_what_a_step_refuses_is_refused_before_the_charge(
     steps: Any, said: str, evaluate: float
 ) -> None:
     purse = Accountant(Budget(100.0, 1e-2))
-    if evaluate and not hasattr(steps[-1][1], "predict"):
-        pytest.skip("a location has no evaluation")
-    made = PrivatePipeline(steps, epsilon=30.0, evaluate=evaluate, accountant=purse)
+    predicts = hasattr(steps[-1][1], "predict")  # a location has no evaluation
+    made = PrivatePipeline(steps, 30.0, evaluate=evaluate * predicts, accountant=purse)
     with pytest.raises(ValueError, match=said):
-        made.fit(ROWS, LABELS if hasattr(steps[-1][1], "predict") else None)
+        made.fit(ROWS, LABELS if predicts else None)
     assert purse.events == ()
 
 
