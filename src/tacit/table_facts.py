@@ -77,7 +77,9 @@ class TableFacts:
     def of_part(self, share: float) -> TableFacts:
         """Return the facts of a part of the records, with its approximate size if public."""
         n = self.n_records
-        return replace(self, n_records=None if n is None else max(round(n * share), 1))
+        if n is None or share == 1.0:
+            return self
+        return replace(self, n_records=max(round(n * share), 1))
 
 
 @runtime_checkable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+import tacit
 from tacit.estimators.parameters import NobodyCountedWarning
 from tacit.ledger import Ledger
 from tacit.linear_model import LogisticRegression
@@ -150,33 +150,56 @@ def test_an_export_does_not_replace_its_ledger() -> None:
     assert Ledger.open("survey.ledger").head.entry == 0
 
 
+def test_no_output_replaces_a_ledger_that_the_command_does_not_name() -> None:
+    shutil.copy("survey.ledger", "survey.csv")
+    fit = FIT.replace("new.tacit", "survey.ledger")
+    for command in (fit, "predict model.tacit people.csv -o survey.csv"):
+        assert "is a database" in refused(*command.split(), "--force")
+    assert Ledger.open("survey.ledger").head.entry == 0
+    assert Ledger.open("survey.csv").head.entry == 0
+
+
+@pytest.mark.parametrize("data", ["part-*.csv", "file://{here}/part-1.csv"])
+def test_no_output_replaces_one_of_several_tables(data: str) -> None:
+    for number in (1, 2):
+        shutil.copy("people.csv", f"part-{number}.csv")
+    before = Path("part-1.csv").read_bytes()
+    words = [word.replace("new.tacit", "part-1.csv") for word in FIT.split()]
+    words[1] = data.format(here=Path.cwd())
+    assert "reads or writes" in refused(*words, "--force")
+    assert Path("part-1.csv").read_bytes() == before
+
+
 # --- nobody's label counted -----------------------------------------------------------------------
 
 
 TRIES = 8  # The noisy count of nobody is above its threshold once in forty times.
 
 
+@pytest.mark.filterwarnings("default:the evaluation has no result")
 @pytest.mark.parametrize(
     "added", ["", "--evaluate 0.1", "--model svc", "--inference 0.1", "--class-weight balanced"]
 )
-def test_a_model_of_nobody_is_not_saved(added: str) -> None:
+def test_a_model_of_nobody_is_told_and_not_lost(added: str) -> None:
+    """At epsilon 0.1 the count of 300 records cannot be told from 0 in most fits."""
     command = [*FIT.replace("schema.toml", "misspelt.toml").split(), *added.split(), "--force"]
     for _ in range(TRIES):
         shutil.copy("survey.ledger", "copy.ledger")
         result = run(*command, "--ledger", "copy.ledger")
-        Path("new.tacit").unlink(missing_ok=result.exit_code == 2)
         if result.exit_code:
             break
+        Path("new.tacit").unlink()
     assert result.exit_code == 2
     said = result.stderr
     assert "about 0 of your records had a declared class" in said
     assert "is classes=['High', 'Low'] right?" in said
-    # the delta of a release charged to a ledger is epsilon's part of the ledger's
-    assert re.search(
-        r"No model was saved; epsilon 1 and delta \S+ were charged to the ledger", said
-    )
-    assert Ledger.open("copy.ledger").head.entry == 1, "the count was released"
-    assert not Path("new.tacit").exists()
+    assert "Epsilon 1 and delta 1e-05 were charged to the ledger" in said
+    assert "is saved in new.tacit" in said
+    assert [entry["kind"] for entry in Ledger.open("copy.ledger").export()][1:] == [
+        "charge",
+        "released",
+    ]
+    assert tacit.load("new.tacit").privacy_.booking is not None
 
 
 def test_a_number_that_is_public_is_not_counted() -> None:

@@ -201,7 +201,7 @@ def test_unknown_classes_do_not_count(tmp_path: Path, schema: Path) -> None:
     everyone = write_csv(tmp_path / "all.csv", [[*row[:-1], SECRET] for row in table])
     sentence = refused("fit", everyone, "--schema", schema, "-e", 1, "-o", tmp_path / "n.tacit")
     assert "classes" in sentence
-    assert not (tmp_path / "n.tacit").exists()
+    assert (tmp_path / "n.tacit").exists(), "it is paid for"
 
 
 def test_missing_and_impossible_values_are_fine(tmp_path: Path, schema: Path, hours: Path) -> None:

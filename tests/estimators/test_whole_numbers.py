@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from tacit.location import Median
-from tacit.privacy import Relation
+from tacit.privacy import Accountant, Budget, Relation
 from tacit.queries import Facts, Quantile
 from tacit.records import Bounds, MemoryRecords
 
@@ -30,13 +30,40 @@ def test_the_type_of_each_column_decides_and_is_told() -> None:
     model = Median(1.0, bounds=[(0, 14), (0, 336)], random_state=0).fit(table)
     assert model.location_[0] == 5.0
     assert not float(model.location_[1]).is_integer()
-    assert "the integer type of columns" in str(model.privacy_.assumptions)
+    assert "the types of the columns, integer or not" in str(model.privacy_.assumptions)
+
+
+def test_one_record_does_not_change_what_the_guarantee_says() -> None:
+    """One of 3.5 days makes floats of integers, and the answer no whole number."""
+    table = pd.DataFrame({"days": DAYS[:, 0]})
+    with_half = pd.concat([table, pd.DataFrame({"days": [3.5]})])
+    said = [
+        Median(1.0, bounds=(0, 14)).fit(each).privacy_.assumptions for each in (table, with_half)
+    ]
+    assert said[0] == said[1]
+    # A declaration, or rows without a type, says nothing about the records.
+    for model, rows in ((Median(whole=False), with_half), (Median(), DAYS.tolist())):
+        fitted = model.set_params(bounds=(0, 14)).fit(rows)
+        assert "the types of the columns" not in str(fitted.privacy_.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "whole"),
+    [((0, 2.0**53), True), ((2.0**60, 2.0**60 + 4096), False), ((1e300, 2e300), False)],
+)
+def test_bounds_that_no_grid_fits_are_refused_before_the_charge(
+    bounds: tuple[float, float], whole: bool
+) -> None:
+    purse = Accountant(Budget(9.0, 1e-6))
+    with pytest.raises(ValueError, match=r"n_points|finite float"):
+        Median(1.0, bounds=bounds, whole=whole, accountant=purse).fit(DAYS)
+    assert purse.events == ()
 
 
 def test_whole_is_declared_or_denied() -> None:
     found = Median(1.0, bounds=(0, 14), whole=True, random_state=0).fit(DAYS.astype(float))
     assert found.location_[0] == 5.0
-    assert "integer type" not in str(found.privacy_.assumptions)
+    assert "types of the columns" not in str(found.privacy_.assumptions)
     between = Median(1.0, bounds=(0, 14), whole=False, random_state=0).fit(DAYS)
     assert not float(between.location_[0]).is_integer()
 

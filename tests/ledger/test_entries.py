@@ -75,6 +75,18 @@ def test_a_recorded_file_is_on_the_line_of_its_charge(ledger: Ledger) -> None:
     assert (line.what, line.file) == ("file recorded, for entry 1", File("m.tacit", SHA256))
 
 
+def test_a_second_file_does_not_replace_the_first(ledger: Ledger) -> None:
+    paid = ledger.charge(PureEpsilon(0.1)).booking
+    ledger.add_file(paid, SHA256, "m.tacit")
+    ledger.add_file(paid, "cd" * 32, "other.tacit")
+    charge, second = lines(ledger.export(), ledger.terms, {1: File("n", "0" * 64)})[1:]
+    assert charge.file == File("m.tacit", SHA256)
+    assert (second.what, second.file) == (
+        "file recorded, for entry 1",
+        File("other.tacit", "cd" * 32),
+    )
+
+
 def test_a_file_belongs_to_a_charge_of_this_ledger(ledger: Ledger, tmp_path: Path) -> None:
     paid = ledger.charge(PureEpsilon(0.1))
     for wrong in ("", "xyz", SHA256.upper(), SHA256 + "0"):

@@ -455,3 +455,24 @@ def test_an_old_name_of_a_parameter_is_refused_with_the_new_one(kind: Any) -> No
         made.set_params(space=SPACE)
     with pytest.raises(TypeError, match="unexpected keyword argument 'spaces'"):
         kind(logistic(), spaces=SPACE)
+
+
+def test_a_search_cannot_change_the_encoder() -> None:
+    """The table is encoded once: a model of other rows would predict nonsense."""
+    age = np.random.default_rng(0).uniform(0, 100, 300)
+    given, other = (
+        SchemaEncoder(Schema((Number("age", 0, upper),), ClassTarget("ill", ("no", "yes"))))
+        for upper in (100, 1000)
+    )
+    purse = Accountant(Budget(9.0, 1e-6))
+    for epsilon in (None, 1.0):
+        model = PrivatePipeline([("encode", given), ("model", LogisticRegression())], epsilon)
+        for name, value in (
+            ("encode__schema", other.schema),
+            ("encode", other),
+            ("steps", [("encode", other), *model.steps[1:]]),
+        ):
+            search = PrivateSearch(model, {name: [value]}, epsilon=1.0, accountant=purse)
+            with pytest.raises(ValueError, match="changes the SchemaEncoder"):
+                search.fit({"age": age}, np.where(age > 50, "yes", "no"))
+    assert purse.events == ()

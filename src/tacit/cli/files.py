@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import errno
+import glob
 import os
 import stat
 import tempfile
@@ -54,6 +55,11 @@ def check_new(path: Path | None, force: bool, *inputs: Path | None) -> None:
         raise Refused(f"{shown} is also a file this command reads or writes; choose another name.")
     if exists and not force:
         raise Refused(f"{shown} exists; name another file, or pass --force.")
+    if exists and _is_database(path):
+        raise Refused(
+            f"{shown} is a database, such as a ledger, whose entries would be lost; name another "
+            "file, or delete it yourself."
+        )
     if not os.access(folder, os.W_OK):
         raise Refused(f"{shown} cannot be written: its folder is read-only; choose another.")
     if exists and _is_held_by_another(path, folder):
@@ -61,6 +67,19 @@ def check_new(path: Path | None, force: bool, *inputs: Path | None) -> None:
             f"{shown} belongs to another user, and its folder lets only that user replace it; "
             "choose another name."
         )
+
+
+def table_files(data: str) -> tuple[Path, ...]:
+    """Return the local files of a table, which no output may replace: a pattern may name several.
+
+    Examples
+    --------
+    >>> from tacit.cli.files import table_files
+    >>> [path.name for path in table_files("file:///no/such/folder/people.csv")]
+    ['people.csv']
+    """
+    local = data.removeprefix("file://")
+    return (Path(local), *map(Path, glob.glob(local)))
 
 
 def ledger_files(address: str | None) -> tuple[Path, ...]:
@@ -137,6 +156,15 @@ def _is_held_by_another(path: Path, folder: Path) -> bool:
     around = folder.stat()
     owners = (around.st_uid, path.stat().st_uid)
     return bool(around.st_mode & stat.S_ISVTX) and os.geteuid() not in owners
+
+
+def _is_database(path: Path) -> bool:
+    """Return whether a file is of SQLite, as ledgers are."""
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return False
 
 
 def _exists(path: Path) -> bool:

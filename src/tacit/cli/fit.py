@@ -17,6 +17,7 @@ from tacit.cli.files import (
     check_new,
     check_report,
     room_for,
+    table_files,
     write_model_report,
 )
 from tacit.cli.options import check_relation, warn_if_weak
@@ -164,7 +165,7 @@ def fit(
     from tacit.saving import inspect, save
 
     with before_records():
-        inputs = (Path(data), schema, *charge.files)
+        inputs = (*table_files(data), schema, *charge.files)
         check_new(out, force, *inputs, report)
         check_report(report, force, *inputs, out)
         check_tls(scheduler, tls_ca, tls_cert, tls_key)
@@ -196,7 +197,7 @@ def fit(
             accountant=accountant,
         )
     warn_if_weak(epsilon, delta, declared.n_records)
-    with room_for(out, report), somebody_counts(epsilon, delta, charge.ledger):
+    with room_for(out, report), said_of_nobody() as nobody:
         if scheduler is not None:
             with connected(scheduler, tls_ca, tls_cert, tls_key) as client:
                 fit_on_cluster(fitted, data, client, "float32" if float32 else "float64", delimiter)
@@ -211,31 +212,41 @@ def fit(
     if as_json:
         files = {"out": str(out), "report": None if report is None else str(report)}
         output.document({**files, **certificate.to_dict()})
-        return
-    _show(certificate, out, report)
-    if certificate.evaluation is not None:
-        show_metrics(certificate.evaluation)
+    else:
+        _show(certificate, out, report)
+        if certificate.evaluation is not None:
+            show_metrics(certificate.evaluation)
+    if nobody:
+        where = "" if charge.ledger is None else " to the ledger"
+        raise Refused(
+            f"{nobody[0]} Epsilon {epsilon:g} and delta {delta:g} were charged{where}, and what "
+            f"they paid for is saved in {out.name}. Compare the target's classes in the schema "
+            "with the table, and the delimiter, before you use it; if the table has so few "
+            "records, declare n_records in the schema."
+        )
 
 
 @contextlib.contextmanager
-def somebody_counts(epsilon: float, delta: float, ledger: str | None) -> Iterator[None]:
-    """Refuse to go on if the released count says that about no record had a declared label.
+def said_of_nobody() -> Iterator[list[str]]:
+    """Collect what a fit says if the released count cannot be told from that of no records.
 
-    The fit is released and charged, and its model is one of noise: it is not saved as a model.
+    A small table is not an empty one, so that the model, which is paid for, is saved first.
     """
     from tacit.estimators.parameters import NobodyCountedWarning
 
+    said: list[str] = []
     with warnings.catch_warnings():
-        warnings.simplefilter("error", NobodyCountedWarning)
-        try:
-            yield
-        except NobodyCountedWarning as why:
-            where = "" if ledger is None else " to the ledger"
-            raise Refused(
-                f"{why} No model was saved; epsilon {epsilon:g} and delta {delta:g} were "
-                f"charged{where}. Compare the target's classes in the schema with the table, and "
-                "the delimiter; if the table has so few records, declare n_records in the schema."
-            ) from None
+        warnings.simplefilter("always", NobodyCountedWarning)
+        otherwise = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, NobodyCountedWarning):
+                said.append(str(message))
+            else:
+                otherwise(message, category, *where, **more)
+
+        warnings.showwarning = show
+        yield said
 
 
 def read_schema(path: Path, target: str | None, unit: str | None = None) -> Schema:

@@ -384,6 +384,8 @@ def n_records_of(
                 "are read; pass the number, n_records=..., to plan or to fit."
             )
         return Fact(n_rows, what, Provenance.INFERRED)
+    if declared is not None and not declared >= 1:
+        raise ValueError(f"n_records must be at least 1, got {declared!r}.")
     if declared is None and relation is Relation.REPLACE:
         raise ValueError(
             "under REPLACE the number of records is public, but n_records is not declared; pass "

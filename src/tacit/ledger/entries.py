@@ -80,6 +80,8 @@ def lines(
 ) -> list[Line]:
     """Return entries as lines, in their order; a recorded file is part of the line of its charge.
 
+    Only the first file is. Further ones have lines of their own, so that none replaces another.
+
     Parameters
     ----------
     entries
@@ -87,7 +89,7 @@ def lines(
     terms
         Of the ledger.
     files
-        Files of charges by entry, as certificates name them; recorded ones are added.
+        Files of charges by entry, as certificates name them, for charges without a recorded file.
 
     Examples
     --------
@@ -102,15 +104,17 @@ def lines(
     >>> line.what, line.how, line.epsilon, line.table
     ('a count', 'pure release', 0.25, 'people.csv')
     """
-    found, released = list(entries), dict(files or {})
+    found = list(entries)
     shown = {entry["number"] for entry in found if entry["kind"] == "charge"}
+    first: dict[int, Content] = {}  # the first record of a file for each charge
     for entry in found:
-        if entry["kind"] == "released":
-            released[entry["entry"]] = File(entry.get("file", ""), entry["sha256"])
+        if entry["kind"] == "released" and entry["entry"] in shown:
+            first.setdefault(entry["entry"], entry)
+    released = {**(files or {}), **{paid: _file(entry) for paid, entry in first.items()}}
     return [
         _line(entry, terms, released)
         for entry in found
-        if entry["kind"] != "released" or entry["entry"] not in shown
+        if entry["kind"] != "released" or first.get(entry["entry"]) is not entry
     ]
 
 
@@ -149,8 +153,10 @@ def _declared(entry: Content) -> str:
 
 
 def _recorded(entry: Content) -> File | None:
-    if entry["kind"] != "released":
-        return None
+    return _file(entry) if entry["kind"] == "released" else None
+
+
+def _file(entry: Content) -> File:
     return File(entry.get("file", ""), entry["sha256"])
 
 

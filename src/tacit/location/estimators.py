@@ -495,15 +495,17 @@ class Median(WithSummary, BaseEstimator):
 
 def _whole_columns(declared: Any, X: Any, n_columns: int) -> Fact[tuple[bool, ...]]:
     """Return which columns hold whole numbers: as declared, or by their type."""
-    what = "the integer type of columns"
+    what = "the types of the columns, integer or not"
     if declared is not None:
         named = tuple(map(bool, np.broadcast_to(declared, n_columns)))
         return Fact(named, what)
     types = getattr(X, "dtypes", None)  # of a frame
     types = [getattr(X, "dtype", None)] * n_columns if types is None else list(types)
     found = tuple(str(each).lower().startswith(("int", "uint")) for each in types)
-    # One missing or broken value makes a column of floats of one of integers.
-    return Fact(found, what, Provenance.CAME_WITH_DATA if any(found) else Provenance.DECLARED)
+    # One record makes a column of floats of one of integers, so that a table of floats says as much
+    # about its records as one of integers.
+    typed = any(each is not None for each in types)
+    return Fact(found, what, Provenance.CAME_WITH_DATA if typed else Provenance.DECLARED)
 
 
 def _quantiles_and_ends(

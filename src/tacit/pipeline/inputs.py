@@ -24,7 +24,7 @@ from tacit.estimators.parameters import (
     n_records_of,
     with_people,
 )
-from tacit.estimators.tables import note_columns
+from tacit.estimators.tables import checked_weights, note_columns
 from tacit.io.memory_tables import chunks, columns_of_batch, n_rows_of
 from tacit.io.reading import Paths, open_table
 from tacit.noise import Source
@@ -85,6 +85,7 @@ def table_read_later(
         noted, X, *labelled, unit=unit, sparse=not takes_gaps(pipeline.steps[0][1])
     )
     if isinstance(table, EncodedTable):
+        checked_weights(weights, table)  # refuses weights that would be dropped
         return table
     if isinstance(table, UnreadRecords):
         table.read()  # a RecordSource is not accepted here: read() only raises
@@ -119,6 +120,8 @@ def weights_for_estimator(pipeline: Any, sample_weight: Any, params: Mapping[str
         own = f"{last}__sample_weight"
         for name in params.keys() - {own}:
             raise TypeError(f"fit has no parameter {name!r}; it takes unit, and {own}.")
+        if given and own in params:
+            raise TypeError(f"fit takes one of sample_weight and {own}, got both; leave one out.")
         given = {"sample_weight": params.get(own), **given}
     weights = given.get("sample_weight")
     if weights is not None and not has_fit_parameter(estimator, "sample_weight"):

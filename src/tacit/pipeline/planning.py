@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import warnings
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from tacit.privacy import Budget, Event
 from tacit.privacy.budget import WeakPromiseWarning
 from tacit.queries import Facts, Slot, composed
 from tacit.queries.base import plain_facts
+from tacit.queries.prepaid import rehearse
 from tacit.queries.session import ChildPlan, InParts, Questions
 from tacit.schema import SchemaEncoder
 from tacit.table_facts import TableFacts
@@ -199,12 +201,16 @@ class Planner:
         The shares of the budget, by step name.
     evaluate
         The share of the records to hold out.
+    weighted
+        Whether the records have weights; without them a ``max_weight`` that is declared has no
+        effect.
     """
 
     steps: Steps
     encodes: bool
     shares: Mapping[str, float] | None
     evaluate: float
+    weighted: bool = True
 
     def planned(self, facts: TableFacts, budget: Budget, n_records: int | None) -> PipelinePlan:
         """Plan a fit to a table with these public facts."""
@@ -223,7 +229,8 @@ class Planner:
 
         def plan_all(budgets: Mapping[str, Budget]) -> PipelinePlan:
             plans = {
-                name: _plan_of(steps[name], met[name], budgets[name], n_records) for name in names
+                name: self._plan_of(steps[name], met[name], budgets[name], n_records)
+                for name in names
             }
             evaluation = self._evaluation(facts, budgets[HELD_OUT]) if self.evaluate else None
             return PipelinePlan(budget, shares, plans, evaluation, before)
@@ -256,6 +263,31 @@ class Planner:
                 facts = facts.through(admitted(name, step))
         return met
 
+    def rehearse(self, plan: PipelinePlan, facts: TableFacts) -> None:
+        """Run the fit of each step up to its charge, so that it raises now what it would then.
+
+        A plan does not see every parameter of a step. No record is read.
+        """
+        steps, met = dict(all_steps(self.steps)), self.facts_met(facts)
+        for name, own in plan.steps.items():
+            if isinstance(steps[name], PrivateVocabulary) or own.budget.is_infinite:
+                continue
+            step = with_budget(steps[name], own.budget).set_params(random_state=None)
+            who = f"step {name!r}"
+            rehearse(step, met[name], own.event, own.budget, who, weighted=self.weighted)
+
+    def _plan_of(
+        self, step: Any, facts: TableFacts, budget: Budget, n_records: int | None
+    ) -> Planned:
+        """Plan a step on a table with these facts."""
+        step_with_facts = with_table_facts(with_budget(step, budget), facts)
+        if not self.weighted:
+            step_with_facts = without_weights(step_with_facts)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", WeakPromiseWarning)  # warned once, for the whole
+            plan: Planned = step_with_facts.plan(len(facts.names), n_records)
+        return plan
+
     def _spending(self) -> list[str]:
         """Return the names of the steps that learn from records."""
         return [name for name, step in all_steps(self.steps) if spends(step)]
@@ -267,10 +299,8 @@ def with_budget(step: Any, budget: Budget) -> Any:
     return clone(step).set_params(**share, accountant=None)
 
 
-def _plan_of(step: Any, facts: TableFacts, budget: Budget, n_records: int | None) -> Planned:
-    """Plan a step on a table with these facts."""
-    step_with_facts = with_table_facts(with_budget(step, budget), facts)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WeakPromiseWarning)  # warned once, for the whole pipeline
-        plan: Planned = step_with_facts.plan(len(facts.names), n_records)
-    return plan
+def without_weights(step: Any) -> Any:
+    """Return a copy of a step for records without weights: what bounds them has no effect."""
+    if getattr(step, "max_weight", None) is None:
+        return step
+    return copy.copy(step).set_params(max_weight=None)

@@ -59,8 +59,9 @@ from tacit.pipeline.planning import (
     all_steps,
     check_budgets,
     with_budget,
+    without_weights,
 )
-from tacit.pipeline.steps import check_steps, prepared
+from tacit.pipeline.steps import check_steps, prepared, spends
 from tacit.preprocessing import PrivateVocabulary
 from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
 from tacit.privacy.budget import WeakPromiseWarning
@@ -370,14 +371,20 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         """
         return self.plan_of(self.facts_to_learn_from(n_features, n_records), n_records)
 
-    def plan_of(self, facts: TableFacts, n_records: int | None = None) -> Any:
-        """Plan a fit to encoded rows with these public facts: of all steps, or of the estimator."""
+    def plan_of(
+        self, facts: TableFacts, n_records: int | None = None, *, weighted: bool = True
+    ) -> Any:
+        """Plan a fit to encoded rows with these public facts: of all steps, or of the estimator.
+
+        ``weighted`` says whether records have weights, for an estimator with a ``max_weight``.
+        """
         check_budgets(self)
         if self.epsilon is None:
             estimator, met = self._estimator_for(facts)
+            estimator = estimator if weighted else without_weights(estimator)
             return estimator.plan(len(met.names), n_records)
         budget = with_people(self._budget(), facts.of_people)
-        return self._planner().planned(facts, budget, n_records)
+        return self._planner(weighted=weighted).planned(facts, budget, n_records)
 
     def facts_to_learn_from(
         self, n_features: int | None = None, n_records: int | None = None
@@ -414,10 +421,10 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
     def _names_met(self, facts: TableFacts) -> dict[str, tuple[str, ...]]:
         return {name: met.names for name, met in self._planner().facts_met(facts).items()}
 
-    def _planner(self) -> Planner:
+    def _planner(self, *, weighted: bool = True) -> Planner:
         """Return the planner of this pipeline."""
         encodes = isinstance(self.steps[0][1], SchemaEncoder)
-        return Planner(self.steps, encodes, self.shares, self.evaluate)
+        return Planner(self.steps, encodes, self.shares, self.evaluate, weighted)
 
     def _budget(self) -> Budget:
         holder = self.budget_holder
@@ -645,7 +652,9 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         if self.evaluate and budget.relation is Relation.REPLACE:
             table.refuse_positions()
         warn_if_weak(budget, facts.n_records)
-        plan: PipelinePlan = self.plan_of(facts)
+        weighted = table.weigh is not None
+        plan: PipelinePlan = self.plan_of(facts, weighted=weighted)
+        self._planner(weighted=weighted).rehearse(plan, facts)
         released = release_answers(
             plan,
             lambda: raw,
@@ -655,16 +664,16 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         )
         fitted, names, sums = released.value
         privacy = replace(released.privacy, assumptions=_said(fitted.values()))
-        evaluation = None
-        if plan.evaluation is not None and sums is not None:
-            try:
-                evaluation = evaluation_of(plan.evaluation, sums, privacy)
-            except TooFewRecords as why:
-                said = (
-                    f"the evaluation has no result: {why} A larger share held out has more records"
-                )
-                warn(f"{said} (evaluate, or tacit fit --evaluate).", NoEvaluationWarning)
-        self._publish(fitted, names, privacy, plan, evaluation)
+        _mark_as_steps(fitted.values())
+        self._publish(fitted, names, privacy, plan)
+        if plan.evaluation is None or sums is None:
+            return
+        try:
+            self.evaluation_ = evaluation_of(plan.evaluation, sums, privacy)
+        except TooFewRecords as why:
+            # All is published by now: a warning may be an error, and the fit is paid for.
+            said = f"the evaluation has no result: {why} A larger share held out has more records"
+            warn(f"{said} (evaluate, or tacit fit --evaluate).", NoEvaluationWarning)
 
     def _learned(self, session: Session, plan: PipelinePlan, raw: Raw) -> Learned:
         """Fit each step to the output of the steps before it, and count on the held-out records.
@@ -810,6 +819,19 @@ def _said(steps: Iterable[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(said for promise in promises for said in promise.assumptions))
 
 
+_ONE_STEP = (
+    "This is a step of a pipeline, which learned from rows that other steps had learned from too; "
+    "what it released costs more than this: see the guarantee of the pipeline."
+)
+
+
+def _mark_as_steps(steps: Iterable[Any]) -> None:
+    """Let the guarantee of each step say that it is one of several, if it is."""
+    learned = [step for step in steps if hasattr(step, "privacy_")]
+    for step in learned if len(learned) > 1 else ():
+        step.privacy_ = replace(step.privacy_, notes=(*step.privacy_.notes, _ONE_STEP))
+
+
 def as_pipeline(model: Any) -> Any:
     """Return scikit-learn's own Pipeline of fitted public steps and an estimator as a private one.
 
@@ -834,13 +856,22 @@ def as_pipeline(model: Any) -> Any:
     check_is_fitted(model)
     if not hasattr(model.steps[-1][1], "privacy_"):
         raise TypeError(f"the last step, {type(model.steps[-1][1]).__name__}, has no guarantee.")
+    for name, step in model.steps[:-1]:
+        if spends(step):
+            raise TypeError(
+                f"step {name!r} ({type(step).__name__}) learned from the records under a budget of "
+                "its own, and scikit-learn's Pipeline has no guarantee of both; fit a "
+                "tacit.PrivatePipeline, which has one budget for all steps."
+            )
     made = PrivatePipeline.of_fitted(model.steps)
-    schema = made.schema
-    said = getattr(getattr(made.estimator_, "privacy_", None), "assumptions", ())
-    if schema is not None and not set(schema.assumptions) <= set(said):
+    encoder = made.encoder_
+    assert encoder is not None  # it was checked above
+    assumed = made.facts_for_estimator(encoder.facts_out()).assumptions
+    if not set(assumed) <= set(made.privacy_.assumptions):
         raise TypeError(
-            "the guarantee does not list the lines of the schema that were guessed from the data: "
-            "scikit-learn's Pipeline drops that list; fit a tacit.PrivatePipeline."
+            "the guarantee does not list the lines of the schema that were guessed from the data, "
+            "or what a user vouches for: scikit-learn's Pipeline drops that list; fit a "
+            "tacit.PrivatePipeline."
         )
     return made
 

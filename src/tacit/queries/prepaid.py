@@ -6,13 +6,15 @@ accountant and opens records itself. `Session.fit` gives it an accountant that d
 
 from __future__ import annotations
 
+import contextlib
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from tacit.privacy import AnyAccountant, Budget, Event, Guarantee
 from tacit.privacy.filters import Filter, SumOfEpsilons
-from tacit.table_facts import EncodedTable
+from tacit.table_facts import EncodedTable, TableFacts
 
 _REMEDY = (
     "Nothing of it is released. A class with a fit of its own must call super().fit(...), or "
@@ -91,19 +93,23 @@ class Prepaid:
         """
 
         def read() -> Any:
-            if not self.is_used:
-                raise RuntimeError(
-                    f"{self._who} reads the records without a charge to its accountant. {_REMEDY}"
-                )
-            return table.read()
+            return table.read() if self.is_used else self.refuse_records()
 
         return replace(table, read=read)
 
+    def refuse_records(self) -> Any:
+        """Raise, since the fit reads records that it has not charged."""
+        raise RuntimeError(
+            f"{self._who} reads the records without a charge to its accountant. {_REMEDY}"
+        )
+
+    def refuse_without_charge(self) -> None:
+        """Raise, since the fit has charged nothing."""
+        raise RuntimeError(f"{self._who} was fitted without a charge to its accountant. {_REMEDY}")
+
     def _check_settled(self, promise: Any) -> None:
         if not self.is_used:
-            raise RuntimeError(
-                f"{self._who} was fitted without a charge to its accountant. {_REMEDY}"
-            )
+            self.refuse_without_charge()
         if self._has_refused:
             raise RuntimeError(
                 f"{self._who} went on after its accountant had refused a charge. {_REMEDY}"
@@ -142,3 +148,52 @@ class Prepaid:
 
 
 _: type[AnyAccountant] = Prepaid
+
+
+class _Charged(Exception):
+    """Raised in place of a charge."""
+
+
+def rehearse(
+    estimator: Any, facts: TableFacts, event: Event, budget: Budget, who: str, *, weighted: bool
+) -> None:
+    """Run a fit up to its charge, without a record, so that what it refuses costs nothing.
+
+    Parameters
+    ----------
+    estimator
+        An estimator of any author, with its share of the budget; it stays unfitted.
+    facts
+        The public facts of its table.
+    event
+        The planned event.
+    budget
+        The share of the budget for which the event was planned.
+    who
+        The name of the fitted object for error messages, which add its class.
+    weighted
+        Whether the records have weights.
+
+    Raises
+    ------
+    Exception
+        What the fit raises before its charge; no record is there to be read, so that the error is
+        the same for all data. A RuntimeError if it would charge another event, or nothing.
+    """
+    charges = 0
+
+    def charged() -> None:
+        nonlocal charges
+        charges += 1
+        raise _Charged
+
+    accountant = Prepaid(event, budget, f"{who} ({type(estimator).__name__})", charged)
+    estimator.set_params(accountant=accountant)
+    nobody = EncodedTable(facts, accountant.refuse_records, named=[] if facts.of_people else None)
+    if weighted:
+        nobody = replace(nobody, weigh=accountant.refuse_records)
+    with warnings.catch_warnings(), contextlib.suppress(_Charged):
+        warnings.simplefilter("ignore")  # the fit itself warns
+        estimator.fit(nobody, None)
+    if not charges:
+        accountant.refuse_without_charge()

@@ -420,6 +420,7 @@ class Quantile:
                 f"there are no two whole numbers between {self.lower:g} and {self.upper:g}; pass "
                 "wider bounds, or whole=False."
             )
+        _ = self._grid  # refuses bounds that no grid of doubles fits, before a charge
 
     @classmethod
     def tried(cls) -> tuple[Quantile, ...]:

@@ -157,7 +157,7 @@ class DisjointSearch(BaseSearch):
         each = []
         for one, size in zip(found, sizes, strict=True):
             model = records.configured(self.estimator, one, budget)
-            each.append(Try(one, budget, model.plan_of(unread.of_part(size)).event))
+            each.append(Try(one, budget, model.plan_of(unread.of_part(size), weighted=False).event))
         tries = Tries(tuple(each), None, None, without_noise(budget).event, 1.0)
         return replace(tries, event=_parts(tries, budget).event)
 

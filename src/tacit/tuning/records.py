@@ -13,6 +13,7 @@ from tacit.estimators.parameters import row_norm_of
 from tacit.pipeline import PrivatePipeline
 from tacit.privacy import Budget, Guarantee, Relation
 from tacit.records.rows_and_labels import as_numbers
+from tacit.schema import SchemaEncoder
 from tacit.table_facts import EncodedTable, TableFacts
 
 _ONE_TRY = (
@@ -84,6 +85,11 @@ def configured(
     resolved = found.get_params()
     found.set_params(**{name: False for name in resolved if name.rpartition("__")[2] == "verbose"})
     pipeline = pipeline_over(found)
+    if parameters and _encoding(pipeline) != _encoding(pipeline_over(model)):
+        raise ValueError(
+            "param_distributions changes the SchemaEncoder, but a search encodes the table once, "
+            "for all tries; leave it out, and search with each encoder by itself."
+        )
     values = {
         "epsilon": budget.epsilon,
         "delta": budget.delta,
@@ -95,6 +101,12 @@ def configured(
     known = holder.get_params(deep=False)
     holder.set_params(**{name: value for name, value in values.items() if name in known})
     return pipeline
+
+
+def _encoding(pipeline: PrivatePipeline) -> dict[str, Any] | None:
+    """Return what decides how a table is encoded; None if it is one of numbers."""
+    first = pipeline.steps[0][1]
+    return first.get_params(deep=False) if isinstance(first, SchemaEncoder) else None
 
 
 @dataclass(frozen=True)

@@ -275,7 +275,7 @@ class PrivateSearch(BaseSearch):
 
         def plan_fit(parameters: Mapping[str, Any], own: Budget) -> Event:
             model = records.configured(self.estimator, parameters, own)
-            event: Event = model.plan_of(unread.of_part(n_train)).event
+            event: Event = model.plan_of(unread.of_part(n_train), weighted=False).event
             return event
 
         return plan_tries(found, plan_fit, budget, law, scored=score.share > 0.0)

@@ -234,7 +234,8 @@ class Runner:
             warnings.simplefilter("ignore")
             model = configured(self.model, one.parameters, one.budget)
             model.evaluate = 0.0  # there are no records to hold out
-            event = one.fit if one.budget.is_infinite else model.plan_of(facts).event
+            plan = None if one.budget.is_infinite else model.plan_of(facts, weighted=False)
+            event = one.fit if plan is None else plan.event
             table, of_rows = EncodedTable(facts, lambda: nobody), plain_facts(event.relation)
             fit = Questions(of_rows, {"fit": Slot(event)})
             session = Session(table, of_rows, fit.event, fit.slots())
