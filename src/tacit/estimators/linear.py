@@ -19,6 +19,7 @@ from tacit.erm.losses import Loss
 from tacit.erm.minimization import Opened, make_plan
 from tacit.erm.plan import Counted
 from tacit.estimators.parameters import (
+    DECLARED_CLASSES,
     Fact,
     NobodyCountedWarning,
     assumptions_of,
@@ -286,7 +287,7 @@ def when_paid_for(
     return opened
 
 
-_RELEASED = ("coef_", "intercept_", "classes_")
+_RELEASED = ("coef_", "intercept_", "classes_", DECLARED_CLASSES)
 
 
 def refuse_sources(model: Any, X: Any, maps: str) -> None:
@@ -320,5 +321,6 @@ def ask_linear(
 def _hand_over(giver: Any, taker: Any) -> None:
     """Copy the released attributes of one estimator to another."""
     for name in _RELEASED:
+        vars(taker).pop(name, None)  # left from an earlier fit
         if hasattr(giver, name):
             setattr(taker, name, getattr(giver, name))

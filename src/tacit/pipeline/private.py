@@ -24,6 +24,7 @@ from tacit.engine import check_accountant, release_answers
 from tacit.estimators.parameters import (
     UndeclaredWarning,
     budget_of,
+    positive_class,
     source_of,
     warn,
     warn_if_weak,
@@ -303,6 +304,12 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
     def classes_(self) -> npt.NDArray[Any]:
         """The classes, of a classifier."""
         classes: npt.NDArray[Any] = self.estimator_.classes_
+        return classes
+
+    @property
+    def declared_classes_(self) -> npt.NDArray[Any]:
+        """The classes in their declared order, if it is not that of ``classes_``."""
+        classes: npt.NDArray[Any] = self.estimator_.declared_classes_
         return classes
 
     @property
@@ -653,7 +660,8 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         evaluation = None
         if plan.evaluation is not None and sums is not None:
             try:
-                evaluation = evaluation_of(plan.evaluation, sums, privacy)
+                positive = positive_class(fitted[self.steps[-1][0]])
+                evaluation = evaluation_of(plan.evaluation, sums, privacy, positive)
             except TooFewRecords as why:
                 said = (
                     f"the evaluation has no result: {why} A larger share held out has more records"

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tacit import __version__, engine
 from tacit.erm import Plan
 from tacit.erm.plan import NoiseError, unknown
+from tacit.estimators.parameters import positive_class, positive_sign
 from tacit.pipeline.private import as_pipeline, feature_names_of, summary_of
 from tacit.privacy import Guarantee
 from tacit.registry import MARGIN, spec_of
@@ -60,9 +61,9 @@ def facts_of(
     Notes
     -----
     **Guarantee**. The function reads only the model's constructor parameters and ``coef_``,
-    ``intercept_``, ``location_``, ``classes_``, ``feature_names_in_``, ``n_features_in_``,
-    ``estimates_``, ``standard_errors_``, ``evaluation_``, ``plan_`` and ``privacy_``. The
-    accountant and the random state are not read.
+    ``intercept_``, ``location_``, ``classes_``, ``declared_classes_``, ``feature_names_in_``,
+    ``n_features_in_``, ``estimates_``, ``standard_errors_``, ``evaluation_``, ``plan_`` and
+    ``privacy_``. The accountant and the random state are not read.
 
     Examples
     --------
@@ -146,6 +147,9 @@ def _weights(
     intercept = np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64))
     constant = plan.problem.objective.bounds.intercept if plan is not None else 0.0
     error = _noise_error(estimator, plan, _weight_norm(estimator, plan, coef, intercept))
+    # Of two classes, coefficients are told for the last declared one.
+    sign = positive_sign(estimator)
+    coef, intercept = sign * coef + 0.0, sign * intercept + 0.0  # no -0.0
     outputs = [str(label) for label in estimator.classes_] if len(coef) > 1 else [""]
     rows: list[Coefficient] = []
     for output, line, level in zip(outputs, coef, intercept, strict=True):
@@ -175,7 +179,8 @@ def _weight_norm(estimator: Any, plan: Plan | None, coef: Array, intercept: Arra
 
 def _meaning(estimator: Any, from_schema: bool) -> str:
     spec = spec_of(estimator)
-    what = (spec.link if spec else MARGIN).meaning(getattr(estimator, "classes_", None))
+    link = spec.link if spec else MARGIN
+    what = link.meaning(getattr(estimator, "classes_", None), positive_class(estimator))
     if from_schema and (spec is None or spec.terms is None):
         what += (
             " Features follow the schema: a number is scaled to -1/2 at its lower bound and 1/2 "

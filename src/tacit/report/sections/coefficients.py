@@ -163,6 +163,7 @@ def inference_section(facts: ReportFacts) -> Markup | None:
     return section(
         "inference",
         "Standard errors and tests",
+        tag("p", f"Coefficients are of the odds of {found.positive}.") if found.positive else None,
         tag("p", _ABOUT),
         tag("ul", *compared) if compared else None,
         table(caption, headings, rows),
