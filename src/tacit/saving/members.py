@@ -344,7 +344,7 @@ def _own(event: Any, promise: Guarantee, place: str) -> Guarantee:
 def _transformer(
     spec: StepSpec, step: dict[str, Any], reader: Reader, promise: Guarantee | None, place: str
 ) -> Any:
-    parameters = reader.read_map(step["parameters"], f"{place}.parameters")
+    parameters = {**spec.before, **reader.read_map(step["parameters"], f"{place}.parameters")}
     released = reader.read_map(step["released"], f"{place}.released")
     whole = set(released) | SOMETIMES == set(spec.released) | SOMETIMES
     if not whole or (promise is not None) != spec.spends:
