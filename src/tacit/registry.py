@@ -19,6 +19,7 @@ import numpy.typing as npt
 from tacit.erm.objective import n_changed
 from tacit.erm.plan import NoiseError, unknown
 from tacit.estimators.parameters import DECLARED_CLASSES, UNDECLARED_ROW_NORM
+from tacit.estimators.summary import RESIDUAL_BOUND
 from tacit.features import GaussianKernel
 from tacit.kernel import KernelLogisticRegression, KernelRidge, KernelSVC
 from tacit.kernel.kernel_models import term_names
@@ -310,10 +311,10 @@ ERRORS = ("estimates_", "standard_errors_")
 # Set if the range of the labels was declared, by the estimator or by a table's schema.
 RANGE = "label_range_"
 # Attributes that only some fits set.
-SOMETIMES = frozenset((NAMES, RANGE, DECLARED_CLASSES, *ERRORS))
+SOMETIMES = frozenset((NAMES, RANGE, DECLARED_CLASSES, RESIDUAL_BOUND, *ERRORS))
 _ROWS = ("n_features_in_", NAMES)
 _CLASSIFIER = ("coef_", "intercept_", "classes_", DECLARED_CLASSES, "row_norm_", *_ROWS)
-_REGRESSOR = ("coef_", "intercept_", "row_norm_", RANGE, *_ROWS)
+_REGRESSOR = ("coef_", "intercept_", "row_norm_", RANGE, RESIDUAL_BOUND, *_ROWS)
 _LOCATION = ("location_", *_ROWS)
 # State of a local stream, from which it can continue. The server may see all of it.
 _STREAM = ("state_", "n_reports_", "sanitizer_", "learner_", "_stream", "_source", "_notes")

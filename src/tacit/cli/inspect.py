@@ -76,7 +76,8 @@ def terms_of(model: Any) -> Terms:
         )
         for row in found.rows
     )
-    return Terms(rows, (found.meaning, found.about_errors))
+    said = (found.meaning, found.about_errors, found.on_bias)
+    return Terms(rows, tuple(filter(None, said)))
 
 
 def write_csv(terms: Terms) -> None:

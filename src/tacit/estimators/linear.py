@@ -35,7 +35,7 @@ from tacit.estimators.parameters import (
     with_people,
     with_table_facts,
 )
-from tacit.estimators.summary import publish_errors
+from tacit.estimators.summary import RESIDUAL_BOUND, publish_errors
 from tacit.estimators.tables import (
     Weights,
     checked_weights,
@@ -221,6 +221,9 @@ class LinearModel(BaseEstimator):
         self.row_norm_, self.privacy_, self.plan_ = row_norm, result.privacy, result.plan
         self._publish(*split(result.weights, objective.bounds.intercept), labels)
         publish_errors(self, result.errors, objective.bounds.intercept, labels)
+        self.__dict__.pop(RESIDUAL_BOUND, None)  # left from an earlier fit
+        if result.residual_bound is not None:
+            setattr(self, RESIDUAL_BOUND, result.residual_bound)
         warn_if_nobody_counted(result.count, objective.bounds.n_classes, labels.fact.value)
         return self
 
@@ -287,7 +290,7 @@ def when_paid_for(
     return opened
 
 
-_RELEASED = ("coef_", "intercept_", "classes_", DECLARED_CLASSES)
+_RELEASED = ("coef_", "intercept_", "classes_", DECLARED_CLASSES, RESIDUAL_BOUND)
 
 
 def refuse_sources(model: Any, X: Any, maps: str) -> None:

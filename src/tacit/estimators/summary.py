@@ -38,6 +38,8 @@ class Summary:
         The reference value of each category.
     positive
         The class whose odds the coefficients are of: the last one declared.
+    remark
+        A sentence on a possible bias, or nothing.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class Summary:
     ratio: str | None = None
     references: Mapping[str, str] = field(default_factory=dict)
     positive: str | None = None
+    remark: str = ""
 
     def named(
         self, features: Sequence[str], references: Mapping[str, str] | None = None
@@ -115,7 +118,8 @@ class Summary:
         if self.ratio is not None:
             header += [self.ratio, "[0.025", "0.975]"]
         lines = [header, *([_text(row) for row in map(dict.values, self.rows())])]
-        return "\n".join([self.title, *_aligned(lines), *self.comparisons, _NOTE])
+        notes = [_NOTE, *filter(None, [self.remark])]
+        return "\n".join([self.title, *_aligned(lines), *self.comparisons, *notes])
 
 
 def _text(row: Any) -> list[str]:
@@ -138,6 +142,22 @@ def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
 
 
 INTERCEPT = "(intercept)"
+# Set if records and budget were too few for the loss to take all residuals in full.
+RESIDUAL_BOUND = "residual_bound_"
+
+
+def remark_on_bias(model: Any) -> str:
+    """Say in a sentence that the bound on residuals may bias a fit; empty if it does not.
+
+    The bound follows from the plan and the released number of records.
+    """
+    bound = getattr(model, RESIDUAL_BOUND, None)
+    if bound is None:
+        return ""
+    return (
+        f"Residuals beyond {bound:.3g} count as about {bound:.3g}, because records are few for "
+        "this budget: skewed labels bias the fit."
+    )
 
 
 class WithSummary:
@@ -180,6 +200,7 @@ def summary_of(model: Any) -> Summary:
         tuple(map(float, model.standard_errors_)),
         model._ratio,
         positive=None if positive is None else str(positive),
+        remark=remark_on_bias(model),
     )
 
 

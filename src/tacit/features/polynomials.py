@@ -143,8 +143,8 @@ class Interactions(FeatureMap):
         groups = domain.groups
         if self.pairs is None or self._takes_all():
             first, second = np.triu_indices(domain.n_columns, 1)
-            apart = groups[first] != groups[second]
-            return tuple(zip(first[apart].tolist(), second[apart].tolist(), strict=True))
+            differ = groups[first] != groups[second]
+            return tuple(zip(first[differ].tolist(), second[differ].tolist(), strict=True))
         if isinstance(self.pairs, str) or not hasattr(self.pairs, "__len__"):
             raise ValueError(f"pairs must be a list of pairs, None or 'all', got {self.pairs!r}.")
         found: dict[tuple[int, int], None] = {}

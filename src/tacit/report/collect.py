@@ -13,6 +13,7 @@ from tacit import __version__, engine
 from tacit.erm import Plan
 from tacit.erm.plan import NoiseError, unknown
 from tacit.estimators.parameters import positive_class, positive_sign
+from tacit.estimators.summary import remark_on_bias
 from tacit.pipeline.private import as_pipeline, feature_names_of, summary_of
 from tacit.privacy import Guarantee
 from tacit.registry import MARGIN, spec_of
@@ -62,8 +63,8 @@ def facts_of(
     -----
     **Guarantee**. The function reads only the model's constructor parameters and ``coef_``,
     ``intercept_``, ``location_``, ``classes_``, ``declared_classes_``, ``feature_names_in_``,
-    ``n_features_in_``, ``estimates_``, ``standard_errors_``, ``evaluation_``, ``plan_`` and
-    ``privacy_``. The accountant and the random state are not read.
+    ``n_features_in_``, ``residual_bound_``, ``estimates_``, ``standard_errors_``,
+    ``evaluation_``, ``plan_`` and ``privacy_``. The accountant and the random state are not read.
 
     Examples
     --------
@@ -160,7 +161,8 @@ def _weights(
             on_level = error.std * constant if error.std is not None and constant else None
             rows.append(Coefficient("intercept", float(level), on_level, output, True))
     about = error.sentence + (_ON_CATEGORIES if from_schema and error.is_bound else "")
-    return Coefficients(tuple(rows), _meaning(estimator, from_schema), about, error.is_bound)
+    meaning, remark = _meaning(estimator, from_schema), remark_on_bias(estimator)
+    return Coefficients(tuple(rows), meaning, about, error.is_bound, remark)
 
 
 def _weight_norm(estimator: Any, plan: Plan | None, coef: Array, intercept: Array) -> float | None:

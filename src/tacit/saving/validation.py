@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.estimators.parameters import DECLARED_CLASSES, budget_of, with_people
+from tacit.estimators.summary import RESIDUAL_BOUND
 from tacit.privacy import Budget, Guarantee, Relation
 from tacit.registry import (
     ELSEWHERE,
@@ -83,6 +84,8 @@ def check_released(model: Any, spec: ModelSpec) -> None:
         _check_numbers(model, "coef_", (_n_terms(model, spec),))
         _check_number(model, "intercept_", -math.inf)
         _check_range(model)
+        if hasattr(model, RESIDUAL_BOUND):
+            _check_number(model, RESIDUAL_BOUND, 0.0)
     _check_number(model, "row_norm_", 0.0)
     if "seed_" in spec.released:
         _check_number(model, "bandwidth_", 0.0)

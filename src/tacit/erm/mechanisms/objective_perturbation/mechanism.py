@@ -105,8 +105,10 @@ def descend_instead(
     session: Session,
     preconditioner: Preconditioner | None,
     n_records: float,
-) -> Array:
+) -> tuple[Array, float]:
     """Return weights from gradient steps in place of the perturbation, at no higher cost.
+
+    The second value is the bound on the derivative of the loss.
 
     If the second moment has not been released, it is queried here within the same cost.
     """
@@ -251,17 +253,23 @@ class ObjectivePerturbation(Mechanism):
                         "weights",
                     )
                     lost = preconditioned_risk(moment, preconditioned, after, found, n)
-                    return Solved(preconditioner.coordinates.of(found), risk=lost, count=count)
+                    return Solved(
+                        preconditioner.coordinates.of(found),
+                        risk=lost,
+                        count=count,
+                        slope_bound=preconditioned.objective.loss.lipschitz,
+                    )
                 if steps:
-                    weights = descend_instead(plan, steps, session, moment, n)
-                    return Solved(weights, count=count)
+                    weights, bound = descend_instead(plan, steps, session, moment, n)
+                    return Solved(weights, count=count, slope_bound=bound)
         if (
             perturbation.count_noise
             and steps
             and not problem.declared_ridge
             and may_ask(plan, steps, perturbation, n)
         ):
-            return Solved(descend_instead(plan, steps, session, None, n), count=count)
+            weights, bound = descend_instead(plan, steps, session, None, n)
+            return Solved(weights, count=count, slope_bound=bound)
         if perturbation.count_noise or perturbation.moment_noise:
             problem, perturbation = adapt_to_count(perturbation, problem, n, at_least)
         query = _minimizer(problem, perturbation, budget)
@@ -272,7 +280,8 @@ class ObjectivePerturbation(Mechanism):
         )
         if perturbation.trace_noise:
             weights, risk = shrunk(weights, law, session, perturbation.trace_noise, "trace", n)
-        return Solved(weights, law, risk=risk, count=count)
+        bound = problem.objective.loss.lipschitz
+        return Solved(weights, law, risk=risk, count=count, slope_bound=bound)
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Describe the noise on the objective."""
