@@ -80,3 +80,19 @@ def test_other_models_have_no_such_bias() -> None:
     ):
         assert not hasattr(model, "residual_bound_")
         assert SENTENCE not in render(facts_of(model))
+
+
+def test_the_sentence_is_about_a_bias_that_is_there() -> None:
+    """Of residuals that are exponential, the large ones count less, and all of them are positive."""
+    rows, n_fits = ROWS[:3000], 16
+    labels = np.clip(rows @ [0.8, -0.5] + RNG.exponential(1.0, 3000), -4, 8)
+    known: Any = {"row_norm": 1.5, "label_range": (-4, 8), "inference": 0.2}
+    exact = LinearRegression(math.inf, 0.0, **known).fit(rows, labels)
+    fits = [
+        LinearRegression(1.0, 1e-6, random_state=seed, **known).fit(rows, labels)
+        for seed in range(n_fits)
+    ]
+    errors = np.median([fit.standard_errors_[-1] for fit in fits])
+    bias = np.mean([fit.estimates_[-1] for fit in fits]) - exact.estimates_[-1]
+    assert bias < -errors / 2
+    assert all(SENTENCE in str(fit.summary()) for fit in fits)
