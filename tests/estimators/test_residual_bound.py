@@ -83,7 +83,7 @@ def test_other_models_have_no_such_bias() -> None:
 
 
 def test_the_sentence_is_about_a_bias_that_is_there() -> None:
-    """Of residuals that are exponential, the large ones count less, and all of them are positive."""
+    """Large residuals count less, and exponential ones are all positive."""
     rows, n_fits = ROWS[:3000], 16
     labels = np.clip(rows @ [0.8, -0.5] + RNG.exponential(1.0, 3000), -4, 8)
     known: Any = {"row_norm": 1.5, "label_range": (-4, 8), "inference": 0.2}
