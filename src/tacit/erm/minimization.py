@@ -110,6 +110,7 @@ class Result:
 
     ``plan`` is None for an infinite budget. ``errors`` is None if no standard errors were
     requested. ``count`` is the number of records as it was released, None if it was not.
+    ``residual_bound`` is set if records and budget were too few for residuals to count in full.
     """
 
     weights: Array
@@ -117,6 +118,7 @@ class Result:
     plan: Plan | None
     errors: Errors | None = None
     count: Counted | None = None
+    residual_bound: float | None = None
 
 
 def minimize(
@@ -216,7 +218,22 @@ def minimize_unread(
     solved = done.value
     if solved.risk is not None:
         plan = replace(plan, excess_risk=solved.risk)  # the estimate from the releases
-    return Result(solved.weights, done.privacy, plan, solved.errors, solved.count)
+    bound = _residual_bound(problem.objective, solved)
+    return Result(solved.weights, done.privacy, plan, solved.errors, solved.count, bound)
+
+
+def _residual_bound(objective: Objective, solved: Solved) -> float | None:
+    """Return the residual above which the loss counts less, if it is below the greatest label.
+
+    A loss that may be widened starts with a part of the greatest label, and exceeds it with enough
+    records and budget. Other losses take residuals in full, or bound them because they are meant
+    to. Public facts and the released number of records decide.
+    """
+    loss, greatest = objective.loss, objective.bounds.label_bound
+    if loss.with_wider_slope(2.0) == loss:
+        return None
+    bound = solved.slope_bound or loss.lipschitz
+    return bound if bound < greatest else None
 
 
 def make_plan(

@@ -164,7 +164,7 @@ def _facts(
     classes = label_range = None
     if "classes" in own:
         of_classes = classes_of(own["classes"], y)
-        classes = tuple(of_classes.value.tolist())
+        classes = tuple(of_classes.declared.tolist())
         all_assumptions.append(of_classes)
     if "label_range" in own:
         of_labels = label_range_of(own["label_range"], y)

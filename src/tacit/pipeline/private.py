@@ -24,6 +24,7 @@ from tacit.engine import check_accountant, release_answers
 from tacit.estimators.parameters import (
     UndeclaredWarning,
     budget_of,
+    positive_class,
     source_of,
     warn,
     warn_if_weak,
@@ -305,6 +306,12 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
     def classes_(self) -> npt.NDArray[Any]:
         """The classes, of a classifier."""
         classes: npt.NDArray[Any] = self.estimator_.classes_
+        return classes
+
+    @property
+    def declared_classes_(self) -> npt.NDArray[Any]:
+        """The classes in their declared order, if it is not that of ``classes_``."""
+        classes: npt.NDArray[Any] = self.estimator_.declared_classes_
         return classes
 
     @property
@@ -668,8 +675,9 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         self._publish(fitted, names, privacy, plan)
         if plan.evaluation is None or sums is None:
             return
+        positive = positive_class(fitted[self.steps[-1][0]])
         try:
-            self.evaluation_ = evaluation_of(plan.evaluation, sums, privacy)
+            self.evaluation_ = evaluation_of(plan.evaluation, sums, privacy, positive)
         except TooFewRecords as why:
             # All is published by now: a warning may be an error, and the fit is paid for.
             said = f"the evaluation has no result: {why} A larger share held out has more records"

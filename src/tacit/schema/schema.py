@@ -15,7 +15,7 @@ from tacit.schema import _check
 from tacit.schema.column_kinds import Boolean, Category, Number, OpenCategory, OpenNumber
 from tacit.schema.columns import Column, Ignored, OfLevels
 from tacit.schema.targets import ClassTarget, NumberTarget, Target
-from tacit.table_facts import TableFacts
+from tacit.table_facts import SourceColumn, TableFacts
 
 
 @dataclass(frozen=True)
@@ -242,6 +242,11 @@ class Schema:
             assumptions=self.assumptions,
             of_people=self.unit is not None,
             ranges=tuple(pair for column in self.columns for pair in column.ranges()),
+            sources=tuple(
+                SourceColumn(column.name, len(column.names()), column.largest)
+                for column in self.columns
+                if column.names()
+            ),
         )
 
     def with_target(self, name: str) -> Schema:

@@ -62,6 +62,12 @@ class BaseSearch(MetaEstimatorMixin, BaseEstimator):
         classes: npt.NDArray[Any] = self.best_estimator_.classes_
         return classes
 
+    @property
+    def declared_classes_(self) -> npt.NDArray[Any]:
+        """The classes in their declared order, if it is not that of ``classes_``."""
+        classes: npt.NDArray[Any] = self.best_estimator_.declared_classes_
+        return classes
+
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return what the best fit predicts."""
         return self._ask("predict", X)

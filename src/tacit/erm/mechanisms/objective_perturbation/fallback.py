@@ -88,8 +88,10 @@ def descend_instead(
     session: Session,
     preconditioner: Preconditioner | None,
     n_records: float,
-) -> Array:
+) -> tuple[Array, float]:
     """Return weights from gradient steps in place of the perturbation, at no higher cost.
+
+    The second value is the bound on the derivative of the loss.
 
     If the second moment has not been released, it is queried here within the same cost.
     """

@@ -198,7 +198,8 @@ class ObjectivePerturbation(Mechanism):
         # Gradient steps, where a minimum cannot be certified or an unplanned moment pays.
         steps = steps_instead(plan, session.facts, n, can_be_certified=can_be_certified)
         if steps:
-            return Solved(descend_instead(plan, steps, session, moment, n), count=count)
+            weights, bound = descend_instead(plan, steps, session, moment, n)
+            return Solved(weights, count=count, slope_bound=bound)
 
         # The perturbed minimiser in preconditioned coordinates. It is not shrunk: with an
         # informative second moment there is little to shrink.
@@ -211,8 +212,12 @@ class ObjectivePerturbation(Mechanism):
             found = weighted.ask(
                 _preconditioned_minimizer(preconditioned, after, preconditioner, plan), "weights"
             )
-            risk = preconditioned_risk(moment, preconditioned, after, found, n)
-            return Solved(preconditioner.coordinates.of(found), risk=risk, count=count)
+            return Solved(
+                preconditioner.coordinates.of(found),
+                risk=preconditioned_risk(moment, preconditioned, after, found, n),
+                count=count,
+                slope_bound=preconditioned.objective.loss.lipschitz,
+            )
 
         # The perturbed minimiser in the original coordinates.
         if perturbation.count_noise or perturbation.moment_noise:
@@ -223,7 +228,8 @@ class ObjectivePerturbation(Mechanism):
             weights, shrunk_risk = shrunk(
                 weights, law, session, perturbation.trace_noise, "trace", n
             )
-        return Solved(weights, law, risk=shrunk_risk, count=count)
+        bound = problem.objective.loss.lipschitz
+        return Solved(weights, law, risk=shrunk_risk, count=count, slope_bound=bound)
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Describe the noise on the objective."""
