@@ -234,10 +234,14 @@ class TableModel(BaseEstimator):
 
     @available_if(_has("summary"))  # type: ignore[untyped-decorator]
     def summary(self) -> Summary:
-        """Return coefficients with standard errors, named by the encoded features."""
+        """Return coefficients with standard errors, named by the encoded features.
+
+        Effects are told in the unit that the schema declares by ``per``, else per whole range.
+        """
         check_is_fitted(self)
         found: Summary = self.estimator_.summary()
-        return found.named(self.schema.feature_names, self.schema.references)
+        named = found.named(self.schema.feature_names, self.schema.references)
+        return named.in_units(self.schema.effect_units)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the names of the encoded features, one per coefficient."""

@@ -26,9 +26,11 @@ _NOT_PRIVATE = (
     "them would be read off the data."
 )
 _NUMBERS = "values are not numbers, and count as missing; write numbers as 1234.5, with a point"
+_DATES = "values are not dates in the declared format, and count as missing"
 _SAID = {
-    "number": _NUMBERS,
-    "intervals": _NUMBERS,
+    **dict.fromkeys(("age", "year", "weekday"), _DATES),
+    **dict.fromkeys(("number", "open_number", "intervals"), _NUMBERS),
+    "open_category": "values are none of the learned words, and count as none of them",
     "category": "values are none that the schema declares, and count as none of them; words are "
     "compared letter by letter",
     "boolean": "values are none of the words that the schema declares, and count as missing; words "

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.io.dates import DateFormat, known_days
 from tacit.io.errors import TableError, guarded, readable, wrong_type
 from tacit.io.values import MISSING, ArrayValues, Codes, Numbers, code_of, number_of
 
@@ -63,11 +64,30 @@ class ArrowValues:
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         return self._by_word(encoded, lambda word: code_of(word, place), MISSING, np.int64)
 
+    def days(self, form: DateFormat) -> Numbers:
+        """Convert dates; read each distinct text once."""
+        import pyarrow as pa
+
+        if (per_day := _per_day(self.array.type)) is not None:
+            # Nulls are filled: with one, NumPy would get floats, which round the others.
+            stored = self.array.cast(
+                pa.int32() if pa.types.is_date32(self.array.type) else pa.int64()
+            )
+            ticks = stored.fill_null(0).to_numpy(zero_copy_only=False)
+            absent = self.array.is_null().to_numpy(zero_copy_only=False)
+            return known_days(np.floor_divide(ticks, per_day), absent)
+        array = self._readable()
+        if _is_number(array.type) and not pa.types.is_integer(array.type):
+            return ArrayValues(np.array(array.to_pylist(), dtype=object)).days(form)
+        encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        return self._by_word(encoded, form.days_of, np.nan, np.float64)
+
     def where(self, chosen: npt.NDArray[np.bool_]) -> ArrowValues:
         """Return the selected values."""
         import pyarrow as pa
 
-        return ArrowValues(self._readable().filter(pa.array(chosen)), self.name)
+        array = self.array if _per_day(self.array.type) is not None else self._readable()
+        return ArrowValues(array.filter(pa.array(chosen)), self.name)
 
     def raw(self) -> list[Any]:
         """Return the values unchanged, text as bytes."""
@@ -131,6 +151,23 @@ def _as_bytes(words: Any) -> Any:
     if pa.types.is_string(words.type) or pa.types.is_binary(words.type):
         return words.cast(pa.binary())
     return words.cast(pa.large_binary())
+
+
+def _per_day(kind: Any) -> int | None:
+    """Return how many units of a type for dates are one day; None for other types.
+
+    A time with a zone is another date in another zone, so its type is refused.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_date32(kind):
+        return 1
+    seconds = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+    if pa.types.is_date64(kind):
+        return 86_400 * seconds["ms"]
+    if pa.types.is_timestamp(kind) and kind.tz is None:
+        return 86_400 * seconds[kind.unit]
+    return None
 
 
 def _is_text(kind: Any) -> bool:

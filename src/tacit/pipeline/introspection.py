@@ -109,7 +109,13 @@ def summary_of(model: Any) -> Summary | None:
     names = feature_names_of(model)
     if names is None:
         return found
-    return found.named(names, None if encoder is None else encoder.schema.references)
+    named = found.named(names, None if encoder is None else encoder.schema.references)
+    # A step after the encoder may change the scale, so that its units no longer hold.
+    whole = model.estimator_ if isinstance(model, TableModel) else model
+    is_last = not isinstance(whole, PrivatePipeline) or len(whole.steps) == 2
+    if encoder is None or not is_last or names != encoder.schema.feature_names:
+        return named
+    return named.in_units(encoder.schema.effect_units)
 
 
 def _encoder(model: PrivatePipeline) -> SchemaEncoder | None:

@@ -18,6 +18,7 @@ from tacit.schema.columns import (
     Missing,
     Neutral,
 )
+from tacit.schema.date_kinds import Age, Weekday, Year
 from tacit.schema.draft import draft_schema
 from tacit.schema.encoding import (
     SchemaEncoder,
@@ -30,6 +31,7 @@ from tacit.schema.schema import Schema, Unit
 from tacit.schema.targets import ClassTarget, NumberTarget, Target
 
 __all__ = [
+    "Age",
     "Boolean",
     "Category",
     "ClassTarget",
@@ -51,6 +53,8 @@ __all__ = [
     "TableError",
     "Target",
     "Unit",
+    "Weekday",
+    "Year",
     "check_file",
     "draft_schema",
     "encode_file",
