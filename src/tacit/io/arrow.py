@@ -59,7 +59,7 @@ class ArrowValues:
 
         array = self._readable()
         # Equal integers have one text. Floats have two zeros, so they are read one by one.
-        if _is_number(array.type) and not pa.types.is_integer(array.type):
+        if is_number_type(array.type) and not pa.types.is_integer(array.type):
             return ArrayValues(np.array(array.to_pylist(), dtype=object)).codes(place)
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         return self._by_word(encoded, lambda word: code_of(word, place), MISSING, np.int64)
@@ -77,7 +77,7 @@ class ArrowValues:
             absent = self.array.is_null().to_numpy(zero_copy_only=False)
             return known_days(np.floor_divide(ticks, per_day), absent)
         array = self._readable()
-        if _is_number(array.type) and not pa.types.is_integer(array.type):
+        if is_number_type(array.type) and not pa.types.is_integer(array.type):
             return ArrayValues(np.array(array.to_pylist(), dtype=object)).days(form)
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         return self._by_word(encoded, form.days_of, np.nan, np.float64)
@@ -107,7 +107,7 @@ class ArrowValues:
         if pa.types.is_dictionary(array.type):
             used = array.indices.unique().drop_null()
             array = array.dictionary.take(used)
-            array = _as_bytes(array) if _is_text(array.type) else array
+            array = _as_bytes(array) if is_text_type(array.type) else array
         unique: list[Any] = array.unique().to_pylist()
         return unique
 
@@ -119,12 +119,12 @@ class ArrowValues:
         if pa.types.is_null(kind):
             return self.array.cast(pa.binary())
         if pa.types.is_dictionary(kind):
-            if not (_is_text(kind.value_type) or _is_number(kind.value_type)):
+            if not (is_text_type(kind.value_type) or is_number_type(kind.value_type)):
                 raise self._wrong_type()
             return self.array
-        if _is_number(kind):
+        if is_number_type(kind):
             return self.array
-        if _is_text(kind):
+        if is_text_type(kind):
             return _as_bytes(self.array)
         raise self._wrong_type()
 
@@ -133,7 +133,7 @@ class ArrowValues:
     ) -> npt.NDArray[Any]:
         """Apply ``read`` once to each distinct value."""
         words = encoded.dictionary
-        words = (_as_bytes(words) if _is_text(words.type) else words).to_pylist()
+        words = (_as_bytes(words) if is_text_type(words.type) else words).to_pylist()
         table = np.array([*map(read, words), missing], dtype=dtype)
         indices = encoded.indices.to_numpy(zero_copy_only=False)  # NaN for null
         # An index without a word counts as missing: an error would reveal this one record.
@@ -170,7 +170,8 @@ def _per_day(kind: Any) -> int | None:
     return None
 
 
-def _is_text(kind: Any) -> bool:
+def is_text_type(kind: Any) -> bool:
+    """Return whether a type of Arrow holds text or bytes."""
     import pyarrow as pa
 
     return bool(
@@ -182,7 +183,8 @@ def _is_text(kind: Any) -> bool:
     )
 
 
-def _is_number(kind: Any) -> bool:
+def is_number_type(kind: Any) -> bool:
+    """Return whether a type of Arrow holds numbers or booleans."""
     import pyarrow as pa
 
     return bool(

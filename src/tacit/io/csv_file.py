@@ -172,6 +172,19 @@ def _split(header: str, delimiter: str) -> list[str]:
     return [name.strip() for name in names]
 
 
+def likely_delimiter(header: str) -> str | None:
+    """Return the delimiter that splits a header into the most names; None if none splits it.
+
+    Examples
+    --------
+    >>> from tacit.io.csv_file import likely_delimiter
+    >>> likely_delimiter("age;sex"), likely_delimiter("age")
+    (';', None)
+    """
+    likely = max(_DELIMITERS, key=lambda mark: len(_split(header, mark)))
+    return likely if len(_split(header, likely)) > 1 else None
+
+
 @dataclass(frozen=True)
 class CsvFile:
     """A CSV file with a header and one record per line."""
@@ -223,8 +236,8 @@ class CsvFile:
 
     def _refuse_other_delimiter(self, header: str) -> None:
         """Refuse a header of one name at most that another delimiter splits into several."""
-        likely = max(_DELIMITERS, key=lambda mark: len(_split(header, mark)))
-        if len(_split(header, likely)) > 1:
+        likely = likely_delimiter(header)
+        if likely is not None:
             raise TableError(
                 f"{self.shown}: the header is one name if split at {self.delimiter!r}, and several "
                 f"if split at {likely!r}; pass the delimiter {likely!r}, or {self.delimiter!r} if "
