@@ -345,6 +345,26 @@ def _column(where: str, name: str, facts: dict[str, Any]) -> Column:
     return column
 
 
+def keys_of(kind: str) -> tuple[list[str], list[str]]:
+    """Return the keys that a line of a kind may have, and those that it must have.
+
+    A target must have ``classes``, or ``lower`` and ``upper``; this names the classes.
+
+    Examples
+    --------
+    >>> from tacit.schema.schema_file import keys_of
+    >>> keys_of("intervals")
+    (['cuts', 'missing', 'reference', 'missing_codes'], ['cuts'])
+    """
+    if kind == "target":
+        return ["classes", "lower", "upper", "fold_case", "missing_codes"], ["classes"]
+    if kind not in _KINDS:
+        raise SchemaError(f"kind = {_check.shown(kind)} is not known; {_REMEDIES['kind']}.")
+    fields = [f for f in dataclasses.fields(_KINDS[kind]) if f.name not in ("name", "words")]
+    required = [f.name for f in fields if f.default is dataclasses.MISSING]
+    return [field.name for field in fields], required
+
+
 def _missing(where: str, treatment: object) -> Missing:
     if treatment == "neutral":
         return Neutral()
