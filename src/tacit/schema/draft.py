@@ -49,6 +49,24 @@ def is_date(word: str) -> bool:
     return _DATE.fullmatch(word) is not None
 
 
+def date_format(word: str) -> str:
+    """Return how a date is written, as a schema declares it; two ways if the month is unclear.
+
+    Examples
+    --------
+    >>> from tacit.schema.draft import date_format
+    >>> date_format("2024-02-29"), date_format("3.1.1999")
+    ('"%Y-%m-%d"', '"%d.%m.%Y"')
+    >>> date_format("1/2/1999 10:30")
+    '"%d/%m/%Y" or "%m/%d/%Y"'
+    """
+    mark = re.sub("[0-9]", "", word)[0]
+    if word[:4].isdigit():
+        return f'"%Y{mark}%m{mark}%d"'
+    day_first = f'"%d{mark}%m{mark}%Y"'
+    return day_first if mark == "." else f'{day_first} or "%m{mark}%d{mark}%Y"'
+
+
 def has_decimal_comma(word: str) -> bool:
     """Return whether a word looks like a number with a decimal comma.
 
@@ -166,8 +184,9 @@ _LARGEST, _SMALLEST_POWER = 1e299, -300
 _GUESSED = "guessed"
 _DATES = (
     'looks like dates; to use them, kind = "age" with origin, lower and upper, or "year" with '
-    'lower and upper, or "weekday"; format = "%d.%m.%Y" says how they are written'
+    'lower and upper, or "weekday", and format = '
 )
+_FOLDED = "capitals and small letters were taken for the same"
 _COMMAS = (
     "looks like numbers with decimal commas; to use them, write 1.5 for 1,5 in the table, or run "
     "tacit table import with --decimal ,"
@@ -204,6 +223,7 @@ class Guess:
         self._records = self._whole = 0
         self._numbers = self._dates = self._commas = self._others = self._codes = 0
         self._foreign = 0
+        self._date_format = ""
         self._sentinels: set[float] = set()
         self._low, self._high = math.inf, -math.inf
         self._distinct = Distinct(_MOST_DIFFER)
@@ -244,6 +264,7 @@ class Guess:
             self._commas += 1
         elif is_date(text):
             self._dates += 1
+            self._date_format = self._date_format or date_format(text)
         else:
             self._others += 1
             self._codes += _LETTER_CODE.fullmatch(text) is not None
@@ -298,7 +319,7 @@ class Guess:
     def _look(self) -> str:
         """Describe the words that are not numbers, or return an empty text."""
         if self._dates and self._dates >= _MOST * self._total:
-            return _DATES
+            return f"{_DATES}{self._date_format}"
         if self._commas and self._numbers + self._commas >= _MOST * self._total:
             return _COMMAS
         mostly = self._numbers >= 2 * self._codes > 0
@@ -320,9 +341,20 @@ class Guess:
                 return Ignored(name), self._ignored(_IDENTIFIER, not self._distinct.is_each)
             return self._number()
         if 0 < len(self._words) <= _MOST_VALUES:
-            return Category(name, tuple(sorted(self._words))), self._comment(look)
+            words, folds = self._folded()
+            hints = [look, _FOLDED if folds else ""]
+            comment = self._comment("; ".join(filter(None, hints)))
+            return Category(name, words, fold_case=folds), comment
         repeats = self._others > 0 and self._total < self._records
         return Ignored(name), self._ignored(look or self._why_ignored(), repeats)
+
+    def _folded(self) -> tuple[tuple[str, ...], bool]:
+        """Return the words, each in one case, and whether some differ by their case alone."""
+        forms: dict[str, list[str]] = {}
+        for word in sorted(self._words):
+            forms.setdefault(word.casefold(), []).append(word)
+        # Of Ja, JA and ja the last is kept: small letters sort last.
+        return tuple(sorted(each[-1] for each in forms.values())), len(forms) < len(self._words)
 
     def _ignored(self, why: str, repeats: bool) -> str:
         """Return why a column is ignored, with a hint if its name suggests a unit."""
@@ -347,10 +379,12 @@ class Guess:
 
     def target(self, shown: str) -> tuple[Target, str]:
         """Return the column as the target, and a comment; ``shown`` names the file."""
-        words = sorted(self._words)
+        words, folds = self._folded()
         few = 2 <= len(words) <= _MOST_VALUES
         if few and (len(words) == 2 or not self._is_number()):
-            return ClassTarget(self._name, tuple(words)), self._comment(self._look())
+            hints = [self._look(), _FOLDED if folds else ""]
+            comment = self._comment("; ".join(filter(None, hints)))
+            return ClassTarget(self._name, words, fold_case=folds), comment
         if self._is_number():
             codes = self._missing_codes()
             comment = self._comment(_CODED if codes else "")
