@@ -295,8 +295,8 @@ def _changed(line: dict[str, Any]) -> dict[str, Any]:
         is_range = key == "classes" and ("lower" in line or "upper" in line)
         if key not in line and not is_range:
             line[key] = value_written(key, ask(f"  {key}: "))
-    kept = {key: value for key, value in line.items() if key in known}
-    return {"kind": line["kind"], **kept}
+    rest = {key: value for key, value in line.items() if key in known}
+    return {"kind": line["kind"], **rest}
 
 
 def value_written(key: str, text: str) -> Any:

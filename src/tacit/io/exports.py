@@ -185,9 +185,9 @@ def import_table(
         names, records = _named(rows, shown, header_row, units_row, report)
     read, found = _numbers_as_text(decimal, thousands), _Ambiguous(names, decimal, thousands)
     texts = ([_value(text, read) for text in found.seen(record)] for record in records)
-    n_records, kept = _write_text(Path(out), names, texts, report)
+    n_records, selected = _write_text(Path(out), names, texts, report)
     report.notes += found.sentences()
-    return Imported(n_records, tuple(kept), report.unread, report.sentences())
+    return Imported(n_records, tuple(selected), report.unread, report.sentences())
 
 
 def _check_out(out: str | os.PathLike[str]) -> None:
@@ -750,18 +750,18 @@ def _write_text(
                 arrays = [pa.array(column, pa.string()) for column in columns]
                 stream.write_batch(pa.record_batch(arrays, schema=schema))
                 n_records += len(batch)
-        kept = [
+        selected = [
             name for place, name in enumerate(names) if filled[place] or name not in report.unnamed
         ]
         for place, name in enumerate(names):
             if not filled[place]:
-                what = "was left out" if name not in kept else "is kept"
+                what = "was left out" if name not in selected else "is kept"
                 report.notes.append(f"column {name!r} has no values; it {what}.")
         spool.seek(0)
-        with _new_parquet(out, pa.schema([(name, pa.string()) for name in kept])) as write:
+        with _new_parquet(out, pa.schema([(name, pa.string()) for name in selected])) as write:
             for batch in pa.ipc.open_stream(spool):
-                write(batch.select(kept))
-    return n_records, kept
+                write(batch.select(selected))
+    return n_records, selected
 
 
 def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
