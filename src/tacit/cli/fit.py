@@ -182,6 +182,8 @@ def fit(
             accountant=charge.accountant(epsilon),
         )
     warn_if_weak(epsilon, delta, declared.n_records)
+    if is_text_table(data):
+        output.note(_LINES)
     with room_for(out, report):
         if scheduler is not None:
             with connected(scheduler, tls_ca, tls_cert, tls_key) as client:
@@ -200,6 +202,25 @@ def fit(
     _show(certificate, out, report)
     if certificate.evaluation is not None:
         show_metrics(certificate.evaluation)
+
+
+# Said of every CSV: whether it has such lines is private, so a fit may not tell.
+_LINES = (
+    "Lines of a CSV that are no complete records are left out, and a fit may not say how many; "
+    "tacit schema check counts them."
+)
+
+
+def is_text_table(data: str) -> bool:
+    """Return whether the names of a table's files are those of CSV files.
+
+    Examples
+    --------
+    >>> from tacit.cli.fit import is_text_table
+    >>> is_text_table("part-*.csv.gz"), is_text_table("visits.parquet")
+    (True, False)
+    """
+    return data.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
 
 
 def read_schema(path: Path, target: str | None, unit: str | None = None) -> Schema:

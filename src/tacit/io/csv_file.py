@@ -166,7 +166,7 @@ class LineCounts:
 
     Examples
     --------
-    >>> from tacit.io.csv_file import LineCounts
+    >>> from tacit.io import LineCounts
     >>> (LineCounts(records=7, wrong_fields=1) + LineCounts(open_quotes=2)).unread
     3
     """

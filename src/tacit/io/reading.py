@@ -279,7 +279,7 @@ def line_counts(path: Paths, *, delimiter: str | None = None) -> LineCounts:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from tacit.io.reading import line_counts
+    >>> from tacit.io import line_counts
     >>> path = pathlib.Path(tempfile.mkdtemp(), "people.csv")
     >>> _ = path.write_text('age,note\n39,"two\nlines"\n50,one\n')
     >>> line_counts(path)
@@ -321,6 +321,8 @@ def read_table(
     delimiter: str | None = None,
 ) -> Any:
     r"""Read the named columns of a file, by default all, as a pyarrow Table.
+
+    Lines of a CSV that are no records are left out; `line_counts` counts them.
 
     Examples
     --------
