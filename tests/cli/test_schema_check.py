@@ -62,9 +62,16 @@ def test_counts_are_shown_and_no_value_is(odd: Path, schema: Path) -> None:
 
 
 def test_a_fit_says_nothing_of_it(odd: Path, schema: Path) -> None:
-    result = run("fit", odd, "--schema", schema, "-e", 1, "-o", odd.parent / "m.tacit")
-    assert result.exit_code == 0
-    assert result.stderr == ""
+    plain = write_csv(odd.parent / "plain.csv", rows(1200))
+    said = []
+    for number, path in enumerate((odd, plain)):
+        out = odd.parent / f"m{number}.tacit"
+        result = run("fit", path, "--schema", schema, "-e", 1, "-o", out)
+        assert result.exit_code == 0
+        said.append(result.stderr)
+    # The same sentence, whether or not there is something that it could tell of.
+    assert said[0] == said[1]
+    assert len(said[0].splitlines()) == 1
 
 
 def test_json(odd: Path, schema: Path) -> None:
