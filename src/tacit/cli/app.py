@@ -21,6 +21,7 @@ from tacit.cli.plan import plan
 from tacit.cli.predict import predict
 from tacit.cli.running import CommandGroup
 from tacit.cli.schema import schema
+from tacit.cli.table import table
 
 MANUAL = """\
 Train models on sensitive tables, with a differential-privacy guarantee.
@@ -34,7 +35,7 @@ See it work, on a real health survey, in under a minute:
   tacit demo
 
 \b
-From a table to a private model:
+From a table to a private model (of an Excel export: tacit table import):
   tacit schema draft people.csv --target income --out schema.toml
   tacit schema confirm schema.toml
   tacit schema check people.csv --schema schema.toml
@@ -105,7 +106,7 @@ def _options(
 # Every command is said here, in the order of the help. The help, docs/commands.md and the tests
 # that walk all commands follow from it.
 COMMANDS = (demo, describe, plan, fit, pate, evaluate, predict, inspect, compare, audit)
-GROUPS = {"schema": schema, "ledger": ledger}
+GROUPS = {"table": table, "schema": schema, "ledger": ledger}
 
 for _command in COMMANDS:
     app.command()(with_option_blocks(_command))

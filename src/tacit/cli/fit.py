@@ -197,6 +197,8 @@ def fit(
             accountant=accountant,
         )
     warn_if_weak(epsilon, delta, declared.n_records)
+    if is_text_table(data):
+        output.note(_LINES)
     with room_for(out, report), said_of_nobody() as nobody:
         if scheduler is not None:
             with connected(scheduler, tls_ca, tls_cert, tls_key) as client:
@@ -247,6 +249,25 @@ def said_of_nobody() -> Iterator[list[str]]:
 
         warnings.showwarning = show
         yield said
+
+
+# Said of every CSV: whether it has such lines is private, so a fit may not tell.
+_LINES = (
+    "Lines of a CSV that are no complete records are left out, and a fit may not say how many; "
+    "tacit schema check counts them."
+)
+
+
+def is_text_table(data: str) -> bool:
+    """Return whether the names of a table's files are those of CSV files.
+
+    Examples
+    --------
+    >>> from tacit.cli.fit import is_text_table
+    >>> is_text_table("part-*.csv.gz"), is_text_table("visits.parquet")
+    (True, False)
+    """
+    return data.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
 
 
 def read_schema(path: Path, target: str | None, unit: str | None = None) -> Schema:

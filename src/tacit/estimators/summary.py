@@ -70,6 +70,34 @@ class Summary:
         names = (*features, *self.names[len(features) :])
         return replace(self, names=names, references=references or self.references)
 
+    def in_units(self, units: Sequence[tuple[str, float]]) -> Summary:
+        """Return a copy that tells effects per declared unit; the intercept is unchanged.
+
+        Parameters
+        ----------
+        units
+            For each feature its name with the unit and the factor of its coefficient and standard
+            error, as in `Schema.effect_units`. z and p do not change.
+
+        Examples
+        --------
+        >>> from tacit.linear_model import Summary
+        >>> table = Summary("LinearRegression", ("age",), (0.5,), (0.1,))
+        >>> table.in_units([("age (per 10)", 0.1)]).rows()[0]["coefficient"]
+        0.05
+        """
+        factors = [*(factor for _, factor in units), *[1.0] * (len(self.names) - len(units))]
+
+        def scaled(numbers: tuple[float, ...]) -> tuple[float, ...]:
+            return tuple(x * factor for x, factor in zip(numbers, factors, strict=True))
+
+        return replace(
+            self,
+            names=(*(name for name, _ in units), *self.names[len(units) :]),
+            coefficients=scaled(self.coefficients),
+            standard_errors=scaled(self.standard_errors),
+        )
+
     @property
     def title(self) -> str:
         """The type of the model, and for two classes the class whose odds are told."""

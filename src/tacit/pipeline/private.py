@@ -358,11 +358,18 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
 
     @available_if(_last_has("summary"))  # type: ignore[untyped-decorator]
     def summary(self) -> Summary:
-        """Return coefficients with standard errors, named by the estimator's features."""
+        """Return coefficients with standard errors, named by the estimator's features.
+
+        Effects are told in the unit that the schema declares by ``per``, else per whole range.
+        """
         found: Summary = self.estimator_.summary()
-        encoder = self.encoder_
-        references = None if encoder is None else encoder.schema.references
-        return found.named(self.feature_names_met, references)
+        if self.encoder_ is None:
+            return found.named(self.feature_names_met, None)
+        schema = self.encoder_.schema
+        named = found.named(self.feature_names_met, schema.references)
+        # A step after the encoder may change the scale, so that its units no longer hold.
+        is_next = len(self.steps) == 2 and self.feature_names_met == schema.feature_names
+        return named.in_units(schema.effect_units) if is_next else named
 
     # Planning.
 
