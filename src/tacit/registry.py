@@ -302,10 +302,12 @@ class ModelSpec:
 NAMES = "feature_names_in_"
 # Set if the fit was asked for standard errors.
 ERRORS = ("estimates_", "standard_errors_")
+# The covariance matrix of the estimates, set with them since tacit 0.2; columns have none.
+COVARIANCE = "covariance_"
 # Set if the range of the labels was declared, by the estimator or by a table's schema.
 RANGE = "label_range_"
 # Attributes that only some fits set.
-SOMETIMES = frozenset((NAMES, RANGE, *ERRORS))
+SOMETIMES = frozenset((NAMES, RANGE, COVARIANCE, *ERRORS))
 _ROWS = ("n_features_in_", NAMES)
 _CLASSIFIER = ("coef_", "intercept_", "classes_", "row_norm_", *_ROWS)
 _REGRESSOR = ("coef_", "intercept_", "row_norm_", RANGE, *_ROWS)
@@ -314,21 +316,21 @@ _LOCATION = ("location_", *_ROWS)
 _STREAM = ("state_", "n_reports_", "sanitizer_", "learner_", "_stream", "_source", "_notes")
 
 
-def _with_errors(model: type[Any], released: tuple[str, ...]) -> tuple[str, ...]:
-    return (*released, *ERRORS) if hasattr(model, "summary") else released
+def _with_errors(model: type[Any], released: tuple[str, ...], *more: str) -> tuple[str, ...]:
+    return (*released, *ERRORS, *more) if hasattr(model, "summary") else released
 
 
 def _classifier(
     word: str, model: type[Any], kind: str, link: Link, examples: Examples, **more: Any
 ) -> ModelSpec:
-    what, released = Predicts.CLASSES, _with_errors(model, _CLASSIFIER)
+    what, released = Predicts.CLASSES, _with_errors(model, _CLASSIFIER, COVARIANCE)
     return ModelSpec(word, model, what, released, link, examples, kind, ACCURACY, **more)
 
 
 def _regressor(
     word: str, model: type[Any], kind: str, link: Link, score: Score, examples: Examples
 ) -> ModelSpec:
-    released = _with_errors(model, _REGRESSOR)
+    released = _with_errors(model, _REGRESSOR, COVARIANCE)
     return ModelSpec(word, model, Predicts.NUMBERS, released, link, examples, kind, score)
 
 

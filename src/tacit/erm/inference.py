@@ -119,11 +119,31 @@ def errors_of(weights: Array, law: Law, hessian: Noisy, middle: Middle | None) -
         between += inner @ _positive(_middles(middle, hessian, plausible, rng)) @ axes
     # U B U' is the covariance of the truth in the eigenbasis, with U = axes / h.
     inverse_axes = axes / eigenvalues[..., None, :]
-    variance = np.maximum(np.sum((inverse_axes @ between) * inverse_axes, axis=-1), 0.0)
+    half = inverse_axes @ between
+    variance = np.maximum(np.sum(half * inverse_axes, axis=-1), 0.0)
     centres = (axes @ truth[..., None])[..., 0]
     # The greatest eigenvalue of the noise is near std sqrt(2 d) (semicircle law).
     stands_out = max(hessian.std * math.sqrt(2 * d), least)
-    return _pooled(_estimate(weights, law, hessian, stands_out), centres, np.sqrt(variance))
+    pooled = _pooled(_estimate(weights, law, hessian, stands_out), centres, np.sqrt(variance))
+    covariances = half @ np.swapaxes(inverse_axes, -1, -2)
+    correlation = _correlation(covariances, centres - pooled.estimates)
+    errors = pooled.standard_errors
+    return replace(pooled, covariance=correlation * np.outer(errors, errors))
+
+
+def _correlation(covariances: Array, away: Array) -> Array:
+    """Return the mean correlation matrix of the draws around the estimate.
+
+    A draw without information about a direction has a huge variance along it, and a mean of
+    covariance matrices would be that of such draws alone. A mean of correlation matrices is a
+    correlation matrix too, and every draw counts once (docs/proofs/inference.md, section 3).
+    """
+    spread = covariances + away[..., :, None] * away[..., None, :]
+    stds = np.sqrt(np.maximum(np.diagonal(spread, axis1=-2, axis2=-1), _TINY))
+    result: Array = (spread / (stds[..., :, None] * stds[..., None, :])).mean(axis=0)
+    result = (result + result.T) / 2
+    np.fill_diagonal(result, 1.0)
+    return result
 
 
 def _estimate(weights: Array, law: Law, hessian: Noisy, least: float) -> Array:

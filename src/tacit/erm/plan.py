@@ -128,10 +128,15 @@ def _diagonal(variances: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Weights corrected for the ridge, and their standard errors from noise and sampling."""
+    """Weights corrected for the ridge, and their standard errors from noise and sampling.
+
+    ``covariance`` is the covariance matrix of the estimates; its diagonal has the squares of the
+    standard errors. None if the estimates are of single columns.
+    """
 
     estimates: Array
     standard_errors: Array
+    covariance: Array | None = None
 
 
 @dataclass(frozen=True)

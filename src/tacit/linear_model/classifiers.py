@@ -78,6 +78,8 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
         The plan that was run; None without noise.
     estimates_, standard_errors_ : array
         With ``inference``: the values of `summary`, the intercept last.
+    covariance_ : array
+        With ``inference``: the covariance matrix of the estimates.
 
     Examples
     --------

@@ -11,6 +11,7 @@ import numpy as np
 from tacit.estimators.parameters import budget_of, with_people
 from tacit.privacy import Budget, Guarantee, Relation
 from tacit.registry import (
+    COVARIANCE,
     ELSEWHERE,
     ERRORS,
     MODELS,
@@ -127,6 +128,20 @@ def _check_errors(model: Any) -> None:
         raise NotAModel(f"it has {present[0]} without its counterpart.")
     if present and not np.all(model.standard_errors_ >= 0.0):
         raise NotAModel("standard_errors_ has a negative value.")
+    if hasattr(model, COVARIANCE):
+        if not present:
+            raise NotAModel(f"it has {COVARIANCE} without standard errors.")
+        _check_covariance(model, terms[0])
+
+
+def _check_covariance(model: Any, n_terms: int) -> None:
+    """Refuse a matrix that is not symmetric, or whose diagonal is not the squared errors."""
+    _check_numbers(model, COVARIANCE, (n_terms, n_terms))
+    matrix = model.covariance_
+    if not np.array_equal(matrix, matrix.T):
+        raise NotAModel(f"{COVARIANCE} is not symmetric.")
+    if not np.allclose(np.diagonal(matrix), model.standard_errors_**2, rtol=1e-9, atol=0.0):
+        raise NotAModel(f"the diagonal of {COVARIANCE} is not the square of standard_errors_.")
 
 
 def _check_range(model: Any) -> None:
