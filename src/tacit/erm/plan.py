@@ -15,7 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from tacit.engine import norm_in_words, plan_lines
 from tacit.erm.objective import Objective
 from tacit.privacy import Budget, Event, Relation
 from tacit.queries import Count, Facts, Noise, NoisySum, Session, Slot
+
+if TYPE_CHECKING:
+    from tacit.erm.expected_errors import ExpectedErrors, TypicalTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -443,6 +446,10 @@ class Mechanism(ABC):
     def solve(self, plan: Plan, session: Session) -> Solved:
         """Ask the planned queries and compute the weights."""
 
+    def expected_law(self, plan: Plan, n_records: float) -> Law:
+        """Return the law that the weights of a plan will have, for this many records."""
+        raise CannotSolve(f"the law of the weights is not derived for {self.name}.")
+
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Describe in a sentence where a plan adds noise, and how much."""
         return f"{plan.reason[:1].upper()}{plan.reason[1:]}."
@@ -528,6 +535,18 @@ class Plan:
         """Whether all records of a person are used; with weights, one record per person is used."""
         weighted = self.problem.objective.bounds.max_weight is not None
         return self.mechanism.adds_up_people and not (weighted or self.problem.one_each)
+
+    def expected_errors(
+        self, n_records: int | None = None, table: TypicalTable | None = None
+    ) -> ExpectedErrors:
+        """Predict standard errors, for a plan with a share of the budget for them."""
+        raise CannotSolve(
+            "the plan has no share of the budget for standard errors; set inference=0.1, say."
+        )
+
+    def standard_error(self, n_records: int | None = None) -> float:
+        """Return the expected standard error of a standardised coefficient, the median term's."""
+        return self.expected_errors(n_records).standard_error
 
     def noise_error(self, weight_norm: float | None) -> NoiseError:
         """Return the standard error that the noise gives each weight."""

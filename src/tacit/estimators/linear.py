@@ -112,8 +112,8 @@ class LinearModel(BaseEstimator):
     def _publish(self, coef: Array, intercept: Array, labels: Any) -> None:
         """Set the released attributes."""
 
-    def _inference_share(self) -> float:
-        share: float = getattr(self, "inference", 0.0)
+    def _inference_share(self) -> float | str:
+        share: float | str = getattr(self, "inference", 0.0)
         return share
 
     def _ridge(self) -> float | None:

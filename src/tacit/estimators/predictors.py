@@ -190,7 +190,7 @@ class Regressor(ScoredNumbers, LinearModel):
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
         max_weight: float | None = None,
-        inference: float = 0.0,
+        inference: float | str = 0.0,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,

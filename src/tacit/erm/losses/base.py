@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
+from scipy.special import ndtri
 
 from tacit.arrays import Array as Array
 from tacit.privacy import Event, LinearModelObjective, MonotoneObjective, Relation
@@ -227,6 +228,19 @@ class Loss(AnyLoss):
         """Return the loss of score 0 for a label halfway to the end of its range."""
         label = 1.0 if bounds.label_range is None else bounds.label_range[1] / 2
         return float(self.value(np.zeros(1), np.array([label]))[0])
+
+    def typical_records(self, bounds: Bounds, rarer: float) -> tuple[Array, Array]:
+        """Return scores and labels of typical records, from public facts alone.
+
+        Predictions of standard errors average derivatives over them. Scores of classes are normal
+        around the log odds of the rarer class, with standard deviation 1. Residuals of numbers are
+        normal: labels have half the label bound as their standard deviation, and half of their
+        variance is explained.
+        """
+        normal: Array = ndtri((np.arange(99) + 0.5) / 99)
+        if not math.isfinite(bounds.label_bound):
+            return normal + math.log(rarer / (1 - rarer)), np.ones_like(normal)
+        return np.zeros_like(normal), bounds.label_bound / math.sqrt(8) * normal
 
     def values(self, block: Block, weights: Array) -> Array:
         """Return the loss of every record of a block; each depends on its record to the last bit.

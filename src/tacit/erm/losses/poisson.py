@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from scipy.special import pdtrik
 
 from tacit.erm.losses.base import Array, Loss
 from tacit.records import Bounds
 
 # The exponential of this score is still finite, and larger than any label.
 _LARGEST = 690.0
+# The least rate that a typical count is assumed to have: half of the records count nothing.
+_LEAST_RATE = math.log(2.0)
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,13 @@ class PoissonLoss(Loss):
             return None
         at = self.value(np.log([middle, middle / 2]), np.array([middle / 2, middle / 2]))
         return float(at[0] - at[1])
+
+    def typical_records(self, bounds: Bounds, rarer: float) -> tuple[Array, Array]:
+        """Return counts of a rate of an eighth of the greatest count, at the score of that rate."""
+        top = bounds.label_bound if math.isfinite(bounds.label_bound) else 8.0
+        rate = max(top / 8, _LEAST_RATE)
+        labels: Array = pdtrik((np.arange(99) + 0.5) / 99, rate)
+        return np.full(99, math.log(rate)), np.maximum(labels, 0.0)
 
     def _inside(self, score: Array, label: Array) -> Array:
         """Return the score clipped to the range in which d1 is within its bound."""
