@@ -302,12 +302,13 @@ class ModelSpec:
 NAMES = "feature_names_in_"
 # Set if the fit was asked for standard errors.
 ERRORS = ("estimates_", "standard_errors_")
-# The covariance matrix of the estimates, set with them since tacit 0.2; columns have none.
-COVARIANCE = "covariance_"
+# The covariance matrix of the estimates, and how much of each the noise on the Hessian hides; set
+# with the estimates since tacit 0.2. Locations have none.
+COVARIANCE, UNIDENTIFIED = "covariance_", "unidentified_"
 # Set if the range of the labels was declared, by the estimator or by a table's schema.
 RANGE = "label_range_"
 # Attributes that only some fits set.
-SOMETIMES = frozenset((NAMES, RANGE, COVARIANCE, *ERRORS))
+SOMETIMES = frozenset((NAMES, RANGE, COVARIANCE, UNIDENTIFIED, *ERRORS))
 _ROWS = ("n_features_in_", NAMES)
 _CLASSIFIER = ("coef_", "intercept_", "classes_", "row_norm_", *_ROWS)
 _REGRESSOR = ("coef_", "intercept_", "row_norm_", RANGE, *_ROWS)
@@ -323,14 +324,14 @@ def _with_errors(model: type[Any], released: tuple[str, ...], *more: str) -> tup
 def _classifier(
     word: str, model: type[Any], kind: str, link: Link, examples: Examples, **more: Any
 ) -> ModelSpec:
-    what, released = Predicts.CLASSES, _with_errors(model, _CLASSIFIER, COVARIANCE)
+    what, released = Predicts.CLASSES, _with_errors(model, _CLASSIFIER, COVARIANCE, UNIDENTIFIED)
     return ModelSpec(word, model, what, released, link, examples, kind, ACCURACY, **more)
 
 
 def _regressor(
     word: str, model: type[Any], kind: str, link: Link, score: Score, examples: Examples
 ) -> ModelSpec:
-    released = _with_errors(model, _REGRESSOR, COVARIANCE)
+    released = _with_errors(model, _REGRESSOR, COVARIANCE, UNIDENTIFIED)
     return ModelSpec(word, model, Predicts.NUMBERS, released, link, examples, kind, score)
 
 

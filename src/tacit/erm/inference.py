@@ -132,7 +132,25 @@ def errors_of(weights: Array, law: Law, hessian: Noisy, middle: Middle | None) -
     covariances = half @ np.swapaxes(inverse_axes, -1, -2)
     correlation = _correlation(covariances, centres - pooled.estimates)
     errors = pooled.standard_errors
-    return replace(pooled, covariance=correlation * np.outer(errors, errors))
+    return replace(
+        pooled,
+        covariance=correlation * np.outer(errors, errors),
+        unidentified=_unidentified(hessian, law),
+    )
+
+
+def _unidentified(hessian: Noisy, law: Law) -> Array:
+    """Return the share of each weight in directions whose eigenvalue may be noise alone.
+
+    These are the eigenvectors of the released Hessian below std sqrt(2 d), the greatest eigenvalue
+    of the noise. One column that hardly varies is such a direction, and so is the difference of
+    two columns that hardly differ.
+    """
+    values, axes = np.linalg.eigh(hessian.matrix)
+    std = hessian.std if law.gram is None else law.gram_noise_std
+    hidden = values < std * math.sqrt(2 * values.size)
+    result: Array = np.minimum(np.sum(axes[:, hidden] ** 2, axis=1), 1.0)
+    return result
 
 
 def _correlation(covariances: Array, away: Array) -> Array:

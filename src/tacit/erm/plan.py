@@ -45,6 +45,11 @@ class Law(ABC):
         """Return h P(h) = h / (h + ridge) for eigenvalues h of H: the share of the truth."""
         return eigenvalues / (eigenvalues + self.ridge)
 
+    @property
+    def gram_noise_std(self) -> float:
+        """The standard deviation of the noise on a diagonal entry of ``gram``."""
+        return 0.0
+
     @abstractmethod
     def noise(self, eigenvalues: Array, truth: Array) -> Array:
         """Return the covariance matrix of e, given the weights without ridge."""
@@ -115,6 +120,11 @@ class MomentLaw(Law):
     moment_std: float = 0.0
     gram_std: float = 0.0
 
+    @property
+    def gram_noise_std(self) -> float:
+        """The standard deviation of the noise on a diagonal entry of ``gram``."""
+        return self.gram_std
+
     def noise(self, eigenvalues: Array, truth: Array) -> Array:
         """Return s^2 I + t^2 (||w0||^2 I + w0 w0') / 2; diagonal entries of N have variance t^2."""
         size = np.sum(truth**2, axis=-1)[..., None, None]
@@ -134,12 +144,14 @@ class Errors:
     """Weights corrected for the ridge, and their standard errors from noise and sampling.
 
     ``covariance`` is the covariance matrix of the estimates; its diagonal has the squares of the
-    standard errors. None if the estimates are of single columns.
+    standard errors. None if the estimates are of single columns. ``unidentified`` is the share of
+    each term along directions in which the Hessian is below its noise; its sum is their number.
     """
 
     estimates: Array
     standard_errors: Array
     covariance: Array | None = None
+    unidentified: Array | None = None
 
 
 @dataclass(frozen=True)

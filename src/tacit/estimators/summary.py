@@ -22,6 +22,9 @@ from tacit.erm.plan import Errors
 _N_JOINT_DRAWS = 50_000
 # Directions of a covariance matrix with less than this share of its largest are rounding.
 _ROUNDING = 1e-12
+# A term is to blame if this share of it is hidden. Of two columns that repeat each other, half of
+# each is.
+_BLAMED, _MOST_BLAMED = 0.3, 6
 # LaTeX's special characters, as text.
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -90,6 +93,8 @@ class Summary:
     covariance
         The covariance matrix of the coefficients, if known; models saved before tacit 0.2 and
         locations have none.
+    unidentified
+        The share of each term along directions in which the released Hessian is below its noise.
 
     Examples
     --------
@@ -111,6 +116,7 @@ class Summary:
     ratio: str | None = None
     references: Mapping[str, str] = field(default_factory=dict)
     covariance: Array | None = field(default=None, compare=False, repr=False)
+    unidentified: tuple[float, ...] = field(default=(), repr=False)
 
     def named(
         self, features: Sequence[str], references: Mapping[str, str] | None = None
@@ -123,6 +129,36 @@ class Summary:
     def comparisons(self) -> tuple[str, ...]:
         """One sentence per category, which names its reference value."""
         return tuple(f"{name}: compared with {of!r}." for name, of in self.references.items())
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """Sentences on the columns that make intervals wide, and on remedies; often none."""
+        n_hidden = round(sum(self.unidentified))
+        if not n_hidden:
+            return ()
+        n_terms = len(self.names)
+        if n_hidden > n_terms / 2:
+            return (
+                f"The noise hides {n_hidden} of {n_terms} directions of the Hessian: there are too "
+                "few records for this budget. Use fewer columns, a larger epsilon, or a larger "
+                "share (inference).",
+            )
+        by_share = sorted(zip(self.unidentified, self.names, strict=True), key=lambda x: -x[0])
+        blamed = [name for share, name in by_share[:_MOST_BLAMED] if share >= _BLAMED]
+        if not blamed:
+            return (
+                f"The noise hides {n_hidden} of {n_terms} directions of the Hessian, which makes "
+                "intervals wide; no single column is to blame. Use fewer columns, a larger "
+                "epsilon, or a larger share (inference).",
+            )
+        listed = ", ".join(map(repr, blamed))
+        levels = any(name.startswith(f"{of}=") for name in blamed for of in self.references)
+        merged = "merge rare levels with others, " if levels else ""
+        return (
+            f"The noise hides {n_hidden} of {n_terms} directions of the Hessian, which makes all "
+            f"intervals wider. The columns to blame hardly vary, or repeat others: {listed}.",
+            f"What would help: {merged}drop such a column, a larger share (inference) or epsilon.",
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for every term."""
@@ -293,7 +329,8 @@ class Summary:
         if self.ratio is not None:
             header += [self.ratio, "[0.025", "0.975]"]
         lines = [header, *([_text(row) for row in map(dict.values, self.rows())])]
-        return "\n".join([self.model, *_aligned(lines), *self.comparisons, _NOTE])
+        notes = *self.comparisons, *self.advice, _NOTE
+        return "\n".join([self.model, *_aligned(lines), *notes])
 
 
 def _largest_z(covariance: Array, level: float) -> float:
@@ -385,12 +422,13 @@ def summary_of(model: Any) -> Summary:
         tuple(map(float, model.standard_errors_)),
         model._ratio,
         covariance=getattr(model, "covariance_", None),
+        unidentified=tuple(map(float, getattr(model, "unidentified_", ()))),
     )
 
 
 def publish_errors(model: Any, errors: Errors | None, constant: float, labels: Any) -> None:
     """Set a fit's estimates and standard errors, intercept last, in the unit of the labels."""
-    for name in ("estimates_", "standard_errors_", "covariance_"):
+    for name in ("estimates_", "standard_errors_", "covariance_", "unidentified_"):
         vars(model).pop(name, None)  # left from an earlier fit
     if errors is None:
         return
@@ -401,3 +439,5 @@ def publish_errors(model: Any, errors: Errors | None, constant: float, labels: A
     model.standard_errors_ = scale * errors.standard_errors
     if errors.covariance is not None:
         model.covariance_ = errors.covariance * np.outer(scale, scale)
+    if errors.unidentified is not None:
+        model.unidentified_ = errors.unidentified

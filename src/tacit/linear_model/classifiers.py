@@ -81,6 +81,8 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
         With ``inference``: the values of `summary`, the intercept last.
     covariance_ : array
         With ``inference``: the covariance matrix of the estimates.
+    unidentified_ : array
+        With ``inference``: the share of each term that the noise on the Hessian hides.
 
     Examples
     --------

@@ -17,6 +17,7 @@ from tacit.registry import (
     MODELS,
     NAMES,
     RANGE,
+    UNIDENTIFIED,
     ModelSpec,
     Predicts,
     spec_elsewhere,
@@ -128,10 +129,15 @@ def _check_errors(model: Any) -> None:
         raise NotAModel(f"it has {present[0]} without its counterpart.")
     if present and not np.all(model.standard_errors_ >= 0.0):
         raise NotAModel("standard_errors_ has a negative value.")
-    if hasattr(model, COVARIANCE):
-        if not present:
-            raise NotAModel(f"it has {COVARIANCE} without standard errors.")
+    further = [name for name in (COVARIANCE, UNIDENTIFIED) if hasattr(model, name)]
+    if further and not present:
+        raise NotAModel(f"it has {further[0]} without standard errors.")
+    if COVARIANCE in further:
         _check_covariance(model, terms[0])
+    if UNIDENTIFIED in further:
+        _check_numbers(model, UNIDENTIFIED, terms)
+        if not np.all((model.unidentified_ >= 0.0) & (model.unidentified_ <= 1.0)):
+            raise NotAModel(f"{UNIDENTIFIED} has a value that is not a share.")
 
 
 def _check_covariance(model: Any, n_terms: int) -> None:

@@ -165,6 +165,7 @@ def inference_section(facts: ReportFacts) -> Markup | None:
         "Standard errors and tests",
         tag("p", _ABOUT),
         tag("ul", *compared) if compared else None,
+        tag("p", " ".join(found.advice)) if found.advice else None,
         table(caption, headings, rows),
     )
 
