@@ -88,7 +88,7 @@ def facts_of(
     plan = planned if isinstance(planned, Plan) else None
     names = _feature_names(model, estimator)
     as_declared = schema is not None and len(getattr(model, "steps_", ())) <= 2
-    parameters = _asked_for(model, estimator)
+    parameters = _requested_parameters(model, estimator)
     classes = estimator.classes_.tolist() if hasattr(estimator, "classes_") else None
     return ReportFacts(
         title=title or _title(estimator, schema),
@@ -106,7 +106,7 @@ def facts_of(
     )
 
 
-def _asked_for(model: Any, estimator: Any) -> Mapping[str, Any]:
+def _requested_parameters(model: Any, estimator: Any) -> Mapping[str, Any]:
     """Return the estimator's parameters, with the budget that was asked for all steps.
 
     A pipeline gives its estimator a part of the budget, which is a number that nobody asked for.
@@ -116,8 +116,8 @@ def _asked_for(model: Any, estimator: Any) -> Mapping[str, Any]:
     part = parameters.get("epsilon")
     if whole is None or part == whole:
         return parameters
-    asked = {"epsilon": whole, "delta": model.delta}
-    return {**parameters, **asked, **({} if part is None else {"estimator_epsilon": part})}
+    requested = {"epsilon": whole, "delta": model.delta}
+    return {**parameters, **requested, **({} if part is None else {"estimator_epsilon": part})}
 
 
 def _title(estimator: Any, schema: Any) -> str:

@@ -33,6 +33,7 @@ class AnyLoss(ABC):
     is_square: ClassVar[bool] = False  # whether X'X and X'y determine it
     monotone: ClassVar[bool] = False  # whether a function of y z with a derivative of one sign
     is_likelihood: ClassVar[bool] = False  # whether E d1^2 = E d2 under the model
+    takes_offset: ClassVar[bool] = False  # whether labels may have a second column, of offsets
 
     @property
     @abstractmethod
@@ -63,6 +64,11 @@ class AnyLoss(ABC):
     def usual_second_derivative(self) -> float:
         """A value that second derivatives rarely exceed; standard errors clip them to it."""
         return self.smoothness
+
+    @property
+    def largest_offset(self) -> float:
+        """The greatest absolute offset of a score; most losses have none."""
+        return 0.0
 
     @property
     def level(self) -> float | None:
@@ -129,6 +135,11 @@ class AnyLoss(ABC):
             raise ValueError(
                 f"{type(self).__name__} needs labels, and the records have none; pass them to the "
                 "record source."
+            )
+        if block.labels.ndim > 1 and not self.takes_offset:
+            raise ValueError(
+                f"{type(self).__name__} takes one label per record, and the labels have a second "
+                "column, of offsets; leave it out, or use PoissonOffsetLoss."
             )
         return self.usable_labels(block.labels)
 
