@@ -20,7 +20,8 @@ from tacit.linear_model import (
 )
 from tacit.privacy import Budget
 from tacit.records import Bounds
-from tacit.schema import Category, Number, Schema
+from tacit.schema import Category, ClassTarget, Number, Schema
+from tacit.table_model import TableModel
 
 OP, NG, SS = "objective_perturbation", "noisy_gradient", "sufficient_statistics"
 RNG = np.random.default_rng(7)
@@ -93,9 +94,11 @@ def test_errors_fall_with_records_and_budget_to_those_of_sampling() -> None:
 def test_a_table_of_a_schema_has_rare_levels() -> None:
     ward = Category("ward", ("A", "B", "C"), reference="A")
     table = TypicalTable.of_columns([Number("age", 0, 100).ranges(), ward.ranges()], 0.1)
-    np.testing.assert_allclose(table.means, [0.0, 3 / 11, 2 / 11])
-    np.testing.assert_allclose(np.diagonal(table.covariance)[1:], [24 / 121, 18 / 121])
-    assert table.covariance[1, 2] == pytest.approx(-6 / 121)
+    np.testing.assert_allclose(table.means[1:], [9 / 49, 4 / 49])
+    np.testing.assert_allclose(table.covariance[1:, 1:], np.array([[360, -36], [-36, 180]]) / 49**2)
+    # one number has the geometric mean of the assumed standard deviations, near its lower bound
+    assert table.stds[0] == pytest.approx(np.sqrt(0.3 * 0.015))
+    assert table.means[0] == pytest.approx(2 * table.stds[0] - 0.5)
     assert np.linalg.eigvalsh(table.covariance).min() > 0.0
     schema = Schema((Number("age", 0, 100), ward))
     moment = table.second_moment(Bounds(row_norm=schema.facts.row_norm, intercept=0.5))
@@ -111,7 +114,7 @@ def test_auto_takes_the_share_of_the_shortest_intervals() -> None:
     chosen = plan_with_errors(PROBLEM, budget, OP, "auto")
     share = chosen.settings["inference_share"]
     assert share == best_share(PROBLEM, budget, OP, PROBLEM.n_records)
-    table = TypicalTable.of_rows(3.0, 9, spread=10.0)
+    table = TypicalTable.of_rows(3.0, 9, spread=400.0)
 
     def size(at: float) -> float:
         plan = plan_with_errors(PROBLEM, budget, OP, at)
@@ -131,3 +134,25 @@ def test_auto_is_the_same_in_plan_and_fit_and_is_kept() -> None:
         model.set_params(inference=0.0).plan(2).standard_error(1000)
     with pytest.raises(ValueError, match="inference must be a share"):
         model.set_params(inference="much").plan(2)
+
+
+def test_useless_intervals_of_a_hospital_table_are_foreseen() -> None:
+    """Counts with generous ranges and rare levels: a plan must not promise what a fit cannot."""
+    rng, n = np.random.default_rng(2), 20_000
+    levels = tuple("ABCDEFGH")
+    shares = 1 / np.arange(1, 9) ** 2
+    table: dict[str, Any] = {f"count {i}": rng.poisson(0.5 + i, n) for i in range(5)}
+    table["ward"] = rng.choice(levels, n, p=shares / shares.sum())
+    table["ill"] = np.where(rng.random(n) < 0.2, "yes", "no")
+    columns = [Number(f"count {i}", 0, 80) for i in range(5)]
+    schema = Schema(
+        (*columns, Category("ward", levels, reference="A")), ClassTarget("ill", ("no", "yes"))
+    )
+    ranges = [column.ranges() for column in schema.columns]
+    for epsilon, verdicts in ((0.5, {"useless"}), (50.0, {"good", "fair"})):
+        model = TableModel(schema, LogisticRegression(epsilon, inference=0.2, random_state=0))
+        expected = model.plan().expected_errors(n, TypicalTable.of_columns(ranges, 0.2))
+        assert expected.verdict in verdicts
+        exact = TableModel(schema, LogisticRegression(np.inf, inference=0.2)).fit(table).summary()
+        found = np.array(model.fit(table).summary().standard_errors) / exact.standard_errors
+        assert expected.ratio / 4 < np.median(found) < 4 * expected.ratio
