@@ -308,10 +308,15 @@ class ModelSpec:
 NAMES = "feature_names_in_"
 # Set if the fit was asked for standard errors.
 ERRORS = ("estimates_", "standard_errors_")
+# The covariance matrix of the estimates, and how much of each the noise on the Hessian hides; set
+# with the estimates since tacit 0.2. Locations have none.
+COVARIANCE, UNIDENTIFIED = "covariance_", "unidentified_"
 # Set if the range of the labels was declared, by the estimator or by a table's schema.
 RANGE = "label_range_"
 # Attributes that only some fits set.
-SOMETIMES = frozenset((NAMES, RANGE, DECLARED_CLASSES, RESIDUAL_BOUND, *ERRORS))
+SOMETIMES = frozenset(
+    (NAMES, RANGE, DECLARED_CLASSES, RESIDUAL_BOUND, COVARIANCE, UNIDENTIFIED, *ERRORS)
+)
 _ROWS = ("n_features_in_", NAMES)
 _CLASSIFIER = ("coef_", "intercept_", "classes_", DECLARED_CLASSES, "row_norm_", *_ROWS)
 _REGRESSOR = ("coef_", "intercept_", "row_norm_", RANGE, RESIDUAL_BOUND, *_ROWS)
@@ -320,21 +325,21 @@ _LOCATION = ("location_", *_ROWS)
 _STREAM = ("state_", "n_reports_", "sanitizer_", "learner_", "_stream", "_source", "_notes")
 
 
-def _with_errors(model: type[Any], released: tuple[str, ...]) -> tuple[str, ...]:
-    return (*released, *ERRORS) if hasattr(model, "summary") else released
+def _with_errors(model: type[Any], released: tuple[str, ...], *more: str) -> tuple[str, ...]:
+    return (*released, *ERRORS, *more) if hasattr(model, "summary") else released
 
 
 def _classifier(
     word: str, model: type[Any], kind: str, link: Link, examples: Examples, **more: Any
 ) -> ModelSpec:
-    what, released = Predicts.CLASSES, _with_errors(model, _CLASSIFIER)
+    what, released = Predicts.CLASSES, _with_errors(model, _CLASSIFIER, COVARIANCE, UNIDENTIFIED)
     return ModelSpec(word, model, what, released, link, examples, kind, ACCURACY, **more)
 
 
 def _regressor(
     word: str, model: type[Any], kind: str, link: Link, score: Score, examples: Examples
 ) -> ModelSpec:
-    released = _with_errors(model, _REGRESSOR)
+    released = _with_errors(model, _REGRESSOR, COVARIANCE, UNIDENTIFIED)
     return ModelSpec(word, model, Predicts.NUMBERS, released, link, examples, kind, score)
 
 

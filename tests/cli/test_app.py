@@ -43,7 +43,7 @@ def test_version() -> None:
         (["fti"], "Did you mean 'fit'?"),
         (["fit"], "Missing argument 'DATA'"),
         (["fit", "x.csv", "--bogus"], "--bogus"),
-        (["plan", "--rows", "many"], "'--rows'"),
+        (["plan", "--columns", "many"], "'--columns'"),
         (["schema", "drift"], "drift"),
     ],
 )

@@ -116,9 +116,9 @@ MISTAKES: dict[str, tuple[str, dict[str, str], str, str]] = {
     "pool of other classes": (PATE, {"schema.toml": "misspelt.toml"}, "", "has one of the classes"),
     "teacher": (PATE, {}, "--teacher tre", "--teacher must be one of"),
     "student": (PATE, {}, "--student tre", "--student must be one of"),
-    "no teachers": (PATE, {}, "--teachers 0", "n_teachers must be in"),
+    "no teachers": (PATE, {"10 --queries": "0 --queries"}, "", "n_teachers must be in"),
     "jobs": (PATE, {}, "--jobs 0", "n_jobs must be a whole number other than 0"),
-    "many queries": (PATE, {}, "--queries 1000", "X_public has 60 rows"),
+    "many queries": (PATE, {"--queries 10": "--queries 1000"}, "", "X_public has 60 rows"),
     "teachers of numbers": (PATE, {"schema.toml": "hours.toml"}, "", "teachers vote for classes"),
     "student over the ledger": (PATE, {"new.tacit": "survey.ledger"}, "--force", "reads or"),
 }

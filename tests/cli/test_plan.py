@@ -10,6 +10,7 @@ import pytest
 from tacit.cli.models import MODELS
 from tacit.cli.plan import rows_for
 from tacit.linear_model import LogisticRegression
+from tacit.saving import load
 from tests.cli.helpers import BAD_SCHEMAS, SCHEMA, refused, run
 
 
@@ -91,7 +92,12 @@ def test_in_words() -> None:
     [
         (("--columns", 5, "-e", 0), "epsilon"),
         (("--columns", 5, "-e", -1), "got -1: at 0 the output may not depend"),
-        (("--columns", 5, "-e", "1,5"), "it with a decimal point, such as 1.5 or 1e-6."),
+        (("--columns", 5, "-e", "1;5"), "--epsilon '1;5' is not a number"),
+        (("--columns", 5, "-e", "1,", "--inference", 0.1), "--epsilon '' is not a number"),
+        (("--columns", 5, "-e", 1, "--inference", "much"), "a share such as 0.1, or auto"),
+        (("--columns", 5, "-e", 1, "--evaluate", 1), "--evaluate must be a share"),
+        (("--columns", 5, "-e", 1, "--rarer", 0.9), "--rarer"),
+        (("--columns", 5, "-e", 1, "-m", "svc", "--inference", 0.1), "no standard errors"),
         (("--columns", 5, "-e", "inf"), "infinite"),
         (("--columns", 5, "-e", 1, "-d", -1), "delta"),
         (("--columns", 0, "-e", 1), "--columns"),
@@ -118,3 +124,47 @@ def test_bad_schemas(schema: Path, what: str) -> None:
 def test_unconfirmed_lines_may_be_planned_with(schema: Path) -> None:
     schema.write_text(SCHEMA.replace("upper = 100", "upper = 100, confirmed = false"))
     assert planned("--rows", 1000, "--schema", schema, "-e", 1)["features"] == 4
+
+
+def test_several_budgets_and_rows_give_one_table(schema: Path) -> None:
+    words = ("--rows", "2000,20000", "--schema", schema, "-e", "0.5,4", "--inference", 0.2)
+    header, *lines = run("plan", *words).stdout.splitlines()
+    assert header.split("\t")[:4] == ["epsilon", "rows", "gap", "share"]
+    assert [line.split("\t")[:2] for line in lines] == [
+        ["0.5", "2,000"], ["4", "2,000"], ["0.5", "20,000"], ["4", "20,000"]
+    ]  # fmt: skip
+    records = planned(*words)["plans"]
+    found = [record["inference"] for record in records]
+    assert found[0]["standard_error"] > found[1]["standard_error"] > found[3]["standard_error"]
+    assert found[0]["sampling_error"] == pytest.approx(found[1]["sampling_error"], rel=0.01)
+    assert found[3]["verdict"] == "good"
+    assert lines[0].split("\t")[-1] == found[0]["verdict"]
+    assert records[0]["features"] == 3  # one level of a category is its reference
+
+
+def test_a_share_is_chosen_for_the_rows_at_hand() -> None:
+    words = ("--rows", 5000, "--columns", 5, "-e", 1)
+    chosen = planned(*words, "--inference", "auto")["inference"]
+    for share in (0.02, 0.5, 0.9):
+        other = planned(*words, "--inference", share)["inference"]
+        assert chosen["standard_error"] <= 1.001 * other["standard_error"]
+
+
+@pytest.mark.filterwarnings("default:the evaluation has no result")
+@pytest.mark.parametrize("epsilon", [0.2, 8.0])
+def test_a_refused_auc_is_foreseen(
+    epsilon: float, people: Path, schema: Path, tmp_path: Path
+) -> None:
+    """The plan says of an AUC what the fit then does."""
+    words = ("--schema", schema, "-e", epsilon, "--evaluate", 0.3)
+    foreseen = planned("--rows", 2000, *words)["evaluation"]
+    out = tmp_path / "model.tacit"
+    assert run("fit", people, *words, "--out", out).exit_code == 0
+    evaluation = load(out).evaluation_
+    told = evaluation is not None and "auc" in evaluation.metrics
+    assert foreseen["auc"] is told is (epsilon == 8.0)
+    if not told:
+        said = run("plan", "--rows", 2000, *words).stdout
+        assert f"no, from {foreseen['rows_for_auc']:,} rows" in said
+        enough = planned("--rows", foreseen["rows_for_auc"], *words)["evaluation"]
+        assert enough["auc"] is True

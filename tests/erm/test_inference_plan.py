@@ -99,7 +99,7 @@ class SaidToBeSmaller:
         return self.right.of(block)
 
 
-@pytest.mark.parametrize("which", ["_hessian", "_squares"])
+@pytest.mark.parametrize("which", ["hessian_statistic", "squares_statistic"])
 @pytest.mark.parametrize("share", [0.5, 0.9, 1.0])
 def test_halved_sensitivity_is_caught(
     which: str, share: float, monkeypatch: pytest.MonkeyPatch
@@ -113,7 +113,7 @@ def test_halved_sensitivity_is_caught(
     monkeypatch.setattr(inference_module, which, halved)
     rows, labels = ROWS, np.zeros(60)
     # a long row: its residual is small enough to turn, or large enough to pull
-    label = 0.1 if which == "_hessian" else 3.0
+    label = 0.1 if which == "hessian_statistic" else 3.0
     more = np.vstack([rows, [[1e6, 0.0, 0.0]]]), np.append(labels, label)
     if share == 1.0:
         assert replayed(stiff(), (rows, labels), more) >= 4

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.stats import chi2
 
 from tacit.erm import Objective
-from tacit.erm.inference import Noisy, Total, _ask_matrix, _hessian, _squares
+from tacit.erm.inference import Noisy, Total, _ask_matrix, hessian_statistic, squares_statistic
 from tacit.erm.losses import HuberLoss, LogCoshLoss, LogisticLoss, PoissonLoss
 from tacit.erm.plan import PerturbedMinimizerLaw
 from tacit.noise import Source, recording, secure_source
@@ -53,7 +53,7 @@ def test_the_noise_is_as_stated(off: float, has_total: bool) -> None:
     bounds = Bounds(row_norm=1.5)
     records = MemoryRecords(ROWS, SCORES, bounds)
     law = PerturbedMinimizerLaw(Objective(HuberLoss(1.0), bounds), 1.0)
-    statistic = replace(_hessian(law, np.zeros(3)), has_total=has_total)
+    statistic = replace(hessian_statistic(law, np.zeros(3)), has_total=has_total)
     exact, total = statistic.sums(records)
     source, drawn, sums = secure_source(), [], []
     for _ in range(6000):
@@ -79,7 +79,7 @@ def test_what_is_released_beside_squared_gradients(relation: Relation) -> None:
     law = PerturbedMinimizerLaw(Objective(HuberLoss(1.0), bounds), 1.0)
     far = MemoryRecords(np.array([[2.0, 0.0]]), np.array([3.0]), bounds)
     with recording() as tape:
-        noisy_matrix(_squares(law, np.zeros(2)), far, Gaussian(2.0, relation))
+        noisy_matrix(squares_statistic(law, np.zeros(2)), far, Gaussian(2.0, relation))
     (entry,) = tape.entries
     assert isinstance(entry, Entry)
     np.testing.assert_allclose(entry.bounded.value, [4.0, 0.0, 0.0, 2.0])
@@ -94,7 +94,10 @@ def test_a_record_counts_as_stated() -> None:
     law = PerturbedMinimizerLaw(Objective(HuberLoss(1.0), bounds), 1.0)
     near = MemoryRecords(np.array([[2.0, 0.0]]), np.array([0.5]), bounds)
     far = MemoryRecords(np.array([[2.0, 0.0]]), np.array([3.0]), bounds)
-    clipped_second_derivative, pulling = _hessian(law, np.zeros(2)), _squares(law, np.zeros(2))
+    clipped_second_derivative, pulling = (
+        hessian_statistic(law, np.zeros(2)),
+        squares_statistic(law, np.zeros(2)),
+    )
     assert clipped_second_derivative.coefficients.greatest == pulling.coefficients.greatest == 1.0
     assert np.linalg.norm(clipped_second_derivative.sums(near)[0]) == pytest.approx(2.0**2)
     assert np.linalg.norm(pulling.sums(far)[0]) == pytest.approx(2.0**2)
@@ -105,7 +108,7 @@ def test_a_record_counts_as_stated() -> None:
 def test_a_record_adds_at_most_the_limit(most: float, sparse: bool) -> None:
     """Whatever its row is; one below the limit is as it was, and the limit is attained."""
     law = PerturbedMinimizerLaw(Objective(HuberLoss(9.0), BOUNDS), 9.0)
-    whole = _hessian(law, np.zeros(4))
+    whole = hessian_statistic(law, np.zeros(4))
     clipped = replace(whole, most=most)
     norms = []
     for row in (*ROWS[:20], [1e6, 0.0, -1e6], [0.0, 0.0, 0.0], [np.nan, 1.0, 1.0]):
@@ -131,7 +134,7 @@ def test_no_record_turns_or_pulls_beyond_its_bounds(loss: Any) -> None:
     for score in np.linspace(-3, 3, 61):
         for label in (0.0, 1.0, 3.0, 6.0):
             record = MemoryRecords(np.array([[1.0]]), np.array([label]), bounds)
-            for name, made in (("hessian", _hessian), ("squares", _squares)):
+            for name, made in (("hessian", hessian_statistic), ("squares", squares_statistic)):
                 statistic = made(law, np.array([score]))
                 matrix, total = statistic.sums(record)
                 found[name].append(float(matrix[0, 0]))
@@ -139,13 +142,15 @@ def test_no_record_turns_or_pulls_beyond_its_bounds(loss: Any) -> None:
                 assert total <= statistic.coefficients.greatest * (1 + 1e-12)
                 if isinstance(loss, PoissonLoss) and name == "hessian":
                     assert statistic.coefficients.greatest == 3.0
-    assert max(found["hessian"]) == pytest.approx(_hessian(law, np.zeros(1)).largest, rel=0.01)
+    assert max(found["hessian"]) == pytest.approx(
+        hessian_statistic(law, np.zeros(1)).largest, rel=0.01
+    )
 
 
 @pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
 def test_noise_follows_the_limit(relation: Relation) -> None:
     law = PerturbedMinimizerLaw(Objective(HuberLoss(9.0), BOUNDS), 9.0)
-    statistic = replace(_hessian(law, np.zeros(4)), has_total=False, most=0.5)
+    statistic = replace(hessian_statistic(law, np.zeros(4)), has_total=False, most=0.5)
     records = MemoryRecords(ROWS, SCORES, BOUNDS)
     matrix, _, event = noisy_matrix(statistic, records, Gaussian(3.0, relation))
     two = math.sqrt(2.0) if relation is Relation.REPLACE else 1.0
@@ -159,7 +164,7 @@ def test_a_clipped_descent_knows_its_clip() -> None:
     law = PerturbedMinimizerLaw(Objective(HuberLoss(2.0), bounds), 0.5)
     records = MemoryRecords(ROWS, SCORES, bounds)
     clipped = replace(law, slope_limit=2.0)
-    fewer, more = (_hessian(one, np.zeros(3)).sums(records)[1] for one in (law, clipped))
+    fewer, more = (hessian_statistic(one, np.zeros(3)).sums(records)[1] for one in (law, clipped))
     labels = np.clip(SCORES, -3, 3)
     assert fewer == np.sum(np.abs(labels) < 0.5)
     assert more == np.sum(np.abs(labels) < 2.0)
@@ -173,7 +178,9 @@ def test_the_reach_is_that_of_both_and_of_float_sums(
     bounds = Bounds(row_norm=1.5)
     records = MemoryRecords(ROWS, SCORES, bounds)
     law = PerturbedMinimizerLaw(Objective(HuberLoss(1.0), bounds), 1.0)
-    statistic = replace(_hessian(law, np.zeros(3)), has_matrix=has_matrix, has_total=has_total)
+    statistic = replace(
+        hessian_statistic(law, np.zeros(3)), has_matrix=has_matrix, has_total=has_total
+    )
     session = session_of(records, Gaussian(2.0, relation))
     query = NoisySum(statistic, GaussianNoise(2.0))
     with recording() as tape:
@@ -198,7 +205,7 @@ def test_the_reach_is_that_of_both_and_of_float_sums(
 
 
 FLAT = PerturbedMinimizerLaw(Objective(HuberLoss(9.0), BOUNDS), 9.0)
-PRODUCTS = _hessian(FLAT, np.zeros(4))
+PRODUCTS = hessian_statistic(FLAT, np.zeros(4))
 NORMS = ClippedNorms(PRODUCTS.coefficients, PRODUCTS.row_norm)
 LARGEST = 2.0**2 + 0.5**2  # a second derivative of 1, the row and the intercept's coordinate
 

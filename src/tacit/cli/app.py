@@ -19,7 +19,7 @@ from tacit.cli.options import with_option_blocks
 from tacit.cli.pate import pate
 from tacit.cli.plan import plan
 from tacit.cli.predict import predict
-from tacit.cli.running import CommandGroup
+from tacit.cli.running import CommandGroup, OnceCommand
 from tacit.cli.schema import schema
 from tacit.cli.table import table
 
@@ -109,7 +109,7 @@ COMMANDS = (demo, describe, plan, fit, pate, evaluate, predict, inspect, compare
 GROUPS = {"table": table, "schema": schema, "ledger": ledger}
 
 for _command in COMMANDS:
-    app.command()(with_option_blocks(_command))
+    app.command(cls=OnceCommand)(with_option_blocks(_command))
 for _name, _group in GROUPS.items():
     app.add_typer(_group, name=_name)
 

@@ -105,15 +105,7 @@ def fit(
     relation: opt.RelationName = "add_remove",
     quantile: opt.Quantile = None,
     class_weight: opt.ClassWeight = None,
-    inference: Annotated[
-        float,
-        typer.Option(
-            "--inference",
-            help="The share of the budget for standard errors, such as 0.1; tacit inspect "
-            "and the report show them. Values of a category are then compared with its reference, "
-            "the first unless the schema declares one.",
-        ),
-    ] = 0.0,
+    inference: opt.Inference = "0",
     evaluate: Annotated[
         float,
         typer.Option(
@@ -170,8 +162,9 @@ def fit(
         check_report(report, force, *inputs, out)
         check_tls(scheduler, tls_ca, tls_cert, tls_key)
         declared = read_schema(schema, target, unit)
+        share = opt.inference_of(inference)
         # An intercept and all levels of a category are collinear: see check_references.
-        declared = declared.with_references() if inference else declared
+        declared = declared.with_references() if share else declared
         _refuse_unconfirmed(declared, schema, allow_unconfirmed)
         check_relation(relation, declared, schema)
         accountant = charge.accountant(
@@ -190,7 +183,7 @@ def fit(
             relation=relation,
             quantile=quantile,
             class_weight=class_weight,
-            inference=inference,
+            inference=share,
             evaluate=evaluate,
             float32=float32,
             allow_unconfirmed=allow_unconfirmed,

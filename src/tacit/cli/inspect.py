@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -107,13 +109,62 @@ def show(terms: Terms) -> None:
         output.note(remark)
 
 
+def _show_summary(
+    model: Any, test: list[str] | None, as_csv: bool, as_latex: bool, as_json: bool
+) -> None:
+    """Print the summary of a saved model in one of its forms, or a test of several terms."""
+    from tacit.pipeline.private import summary_of
+
+    found = summary_of(model)
+    if found is None:
+        raise Refused(
+            "the model has no standard errors, which cannot be computed afterwards; fit anew with "
+            "--inference 0.1, say."
+        )
+    try:
+        tested = None if not test else found.wald_test(test)
+    except ValueError as why:
+        raise Refused(f"--test: {why}") from None
+    if as_json:
+        wald = {} if tested is None else {"test": {"terms": test, **tested._asdict()}}
+        covariance = None if found.covariance is None else found.covariance.tolist()
+        output.document({"summary": found.rows(), "covariance": covariance, **wald})
+    elif as_csv:
+        header, *rows = csv.reader(io.StringIO(found.to_csv()))
+        output.written_csv(header, rows)
+    elif as_latex:
+        output.written(found.to_latex().rstrip("\n"))
+    elif tested is not None:
+        output.say(str(tested))
+    else:
+        output.say(str(found))
+
+
 def inspect(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that tacit saved.")],
     coefficients: Annotated[
         bool, typer.Option("--coefficients", help="Show all coefficients, the largest first.")
     ] = False,
+    summary: Annotated[
+        bool,
+        typer.Option(
+            "--summary", help="Show coefficients with standard errors, tests and intervals."
+        ),
+    ] = False,
+    test: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--test",
+            help="With --summary: test whether this term is 0, or all levels of this category; "
+            "terms of several --test are tested together.",
+        ),
+    ] = None,
     as_csv: Annotated[
-        bool, typer.Option("--csv", help="With --coefficients: print them as CSV, in full.")
+        bool,
+        typer.Option("--csv", help="With --coefficients or --summary: print CSV, in full."),
+    ] = False,
+    as_latex: Annotated[
+        bool, typer.Option("--latex", help="With --summary: print a LaTeX table.")
     ] = False,
     report: opt.Report = None,
     force: opt.Force = False,
@@ -128,17 +179,30 @@ def inspect(
     feature, intercepts included, with the standard deviation of its noise or a bound on it, if
     known.
 
+    With --summary, shows the coefficients with standard errors of a fit with --inference.
+
     \b
     Examples:
       tacit inspect model.tacit
       tacit inspect model.tacit --json | jq .guarantee.curve
       tacit inspect model.tacit --report report.html
       tacit inspect model.tacit --coefficients --csv > coefficients.csv
+      tacit inspect model.tacit --summary --csv > summary.csv
+      tacit inspect model.tacit --summary --test ward
     """  # noqa: D301
     from tacit.saving import inspect as read_certificate
 
-    if as_csv and (as_json or not coefficients):
-        raise Refused("--csv needs --coefficients and excludes --json; pass --coefficients --csv.")
+    if as_csv and (as_json or not (coefficients or summary)):
+        raise Refused(
+            "--csv needs --coefficients or --summary and excludes --json; pass --coefficients "
+            "--csv or --summary --csv."
+        )
+    if coefficients and summary:
+        raise Refused("--coefficients and --summary are two tables; pass one of them.")
+    if as_latex and (as_csv or as_json or not summary):
+        raise Refused("--latex needs --summary and excludes --csv and --json.")
+    if test and (as_csv or as_latex or not summary):
+        raise Refused("--test needs --summary and excludes --csv and --latex.")
     check_report(report, force, model)
     certificate = read_certificate(model)
     if report is not None:
@@ -151,6 +215,8 @@ def inspect(
             write_csv(terms)
         else:
             show(terms)
+    elif summary:
+        _show_summary(certificate.model, test, as_csv, as_latex, as_json)
     elif as_json:
         output.document(certificate.to_dict())
     else:

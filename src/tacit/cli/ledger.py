@@ -16,7 +16,7 @@ import typer
 from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.files import check_new, check_report, ledger_files
-from tacit.cli.running import Refused, before_records
+from tacit.cli.running import OnceCommand, Refused, before_records
 
 if TYPE_CHECKING:
     from tacit.ledger import Ledger, LedgerStatus
@@ -199,7 +199,7 @@ def _group(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@ledger.command()
+@ledger.command(cls=OnceCommand)
 def create(
     address: opt.LedgerAddress,
     epsilon: opt.Epsilon,
@@ -239,7 +239,7 @@ def create(
     _show(made, as_json)
 
 
-@ledger.command()
+@ledger.command(cls=OnceCommand)
 def declare(
     address: opt.LedgerAddress,
     analyst: Analysts = None,
@@ -262,7 +262,7 @@ def declare(
     _show(opened, as_json)
 
 
-@ledger.command()
+@ledger.command(cls=OnceCommand)
 def show(
     address: opt.LedgerAddress,
     html: Annotated[
@@ -300,7 +300,7 @@ def show(
         output.note(f"wrote {html}")
 
 
-@ledger.command()
+@ledger.command(cls=OnceCommand)
 def charge(
     address: opt.LedgerAddress,
     pure: Annotated[
@@ -361,7 +361,7 @@ def charge(
     )
 
 
-@ledger.command()
+@ledger.command(cls=OnceCommand)
 def verify(
     address: opt.LedgerAddress,
     certificate: opt.Certificates = None,
@@ -419,7 +419,7 @@ def verify(
         )
 
 
-@ledger.command()
+@ledger.command(cls=OnceCommand)
 def export(
     address: opt.LedgerAddress,
     out: Annotated[

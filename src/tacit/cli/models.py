@@ -105,7 +105,7 @@ def make_estimator(
     relation: str = "add_remove",
     quantile: float | None = None,
     class_weight: Any = None,
-    inference: float = 0.0,
+    inference: float | str = 0.0,
     **facts: Any,
 ) -> Any:
     """Return an estimator that is not yet fitted.

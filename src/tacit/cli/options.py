@@ -63,6 +63,14 @@ UnitColumn = Annotated[
 Epsilon = Annotated[
     float, typer.Option("--epsilon", "-e", help="The privacy budget; smaller is more private.")
 ]
+Epsilons = Annotated[
+    str,
+    typer.Option(
+        "--epsilon",
+        "-e",
+        help="The privacy budget; smaller is more private. Several with commas: 0.5,1,2.",
+    ),
+]
 Delta = Annotated[
     float,
     typer.Option("--delta", "-d", help="Probability with which the guarantee may fail; or 0."),
@@ -116,6 +124,51 @@ RelationName = Annotated[
         "added or removed) or replace (one record changed; needs n_records in the schema).",
     ),
 ]
+Inference = Annotated[
+    str,
+    typer.Option(
+        "--inference",
+        help="The share of the budget for standard errors, such as 0.1, or auto: the share that "
+        "makes intervals shortest for n_records. tacit inspect and the report show them. Values of "
+        "a category are then compared with its reference, the first unless the schema declares "
+        "one.",
+    ),
+]
+
+
+def inference_of(text: str) -> float | str:
+    """Return the share of ``--inference``, or "auto".
+
+    Examples
+    --------
+    >>> from tacit.cli.options import inference_of
+    >>> inference_of("0.1"), inference_of("auto")
+    (0.1, 'auto')
+    """
+    if text == "auto":
+        return text
+    return _number("--inference", text, "a share such as 0.1, or auto")
+
+
+def numbers_of(option: str, text: str) -> list[float]:
+    """Return the numbers of an option that takes several, separated by commas.
+
+    Examples
+    --------
+    >>> from tacit.cli.options import numbers_of
+    >>> numbers_of("--epsilon", "0.5,1")
+    [0.5, 1.0]
+    """
+    return [_number(option, part, "numbers separated by commas") for part in text.split(",")]
+
+
+def _number(option: str, text: str, wanted: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise Refused(f"{option} {text!r} is not a number; pass {wanted}.") from None
+
+
 Quantile = Annotated[
     float | None, typer.Option("--quantile", help="The quantile of --model quantile.")
 ]

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from tacit.cli import output
 
@@ -89,6 +89,28 @@ def _of_usage(error: BaseException) -> str:
 
 REFUSED, A_BUG, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141
 _DEBUG = "--debug"
+
+
+class OnceCommand(TyperCommand):
+    """A command that refuses an option given twice, of which the last would count in silence."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words; refuse an option with a value that occurs more than once."""
+        *_, given = self.make_parser(ctx).parse_args(list(args))
+        for place, option in enumerate(given):
+            several = getattr(option, "multiple", True) or getattr(option, "is_flag", True)
+            if not several and option in given[:place]:
+                name = max(option.opts, key=len)
+                raise Refused(
+                    f"{name} is given twice, and only one can count; pass it once. See "
+                    f"'{ctx.command_path} --help'."
+                )
+        return super().parse_args(ctx, args)
+
+
+def is_option(parameter: Any) -> bool:
+    """Return whether a parameter of a command is an option, not an argument."""
+    return bool(parameter.param_type_name == "option")
 
 
 class CommandGroup(TyperGroup):

@@ -13,7 +13,7 @@ import typer
 from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.files import check_new
-from tacit.cli.running import Refused, before_records
+from tacit.cli.running import OnceCommand, Refused, before_records
 
 if TYPE_CHECKING:
     from tacit.schema import Schema
@@ -413,7 +413,7 @@ def _group(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@schema.command()
+@schema.command(cls=OnceCommand)
 def draft(
     data: opt.Data,
     target: Annotated[
@@ -457,5 +457,5 @@ def draft(
         output.say(f"wrote {out}")
 
 
-schema.command()(confirm)
-schema.command()(check)
+schema.command(cls=OnceCommand)(confirm)
+schema.command(cls=OnceCommand)(check)

@@ -18,11 +18,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
+from tacit import checks
 from tacit.arrays import Array
 from tacit.erm.constraints import WholeSpace
 from tacit.erm.mechanisms import MECHANISMS
@@ -47,13 +48,16 @@ from tacit.queries.moments import unpack
 from tacit.queries.noise import split_gaussian
 from tacit.records import RecordSource
 
+if TYPE_CHECKING:
+    from tacit.erm.expected_errors import ExpectedErrors, TypicalTable
+
 # The 97.5 % quantile of a standard normal variable: 95 % lie within it.
 WITHIN = 1.959963984540054
 _MOST_DRAWS, _LEAST_DRAWS = 400, 20
 _MOST_ENTRIES = 1e6  # of all drawn matrices together; it bounds memory and time
 # Prior width without information: scores of the longest rows up to this many score units.
 _ANYTHING = 30.0
-_ROUNDED, _TINY = 1e-12, 1e-100  # relative rounding of eigenvalues; guard against division by 0
+_ROUNDED, TINY = 1e-12, 1e-100  # relative rounding of eigenvalues; guard against division by 0
 # Bisection finds intervals to 2^-30 of their largest possible width.
 _HALVINGS = 30
 
@@ -99,7 +103,7 @@ def errors_of(weights: Array, law: Law, hessian: Noisy, middle: Middle | None) -
     rng = np.random.default_rng(d)
     spread = hessian.std + (middle.matrix.std if middle is not None else 0.0)
     draws = int(np.clip(_MOST_ENTRIES / d**2, _LEAST_DRAWS, _MOST_DRAWS)) if spread else 1
-    least = max(_least_eigenvalue(law, d), _ROUNDED * float(np.abs(hessian.matrix).max()), _TINY)
+    least = max(_least_eigenvalue(law, d), _ROUNDED * float(np.abs(hessian.matrix).max()), TINY)
     eigenvalues, axes = _plausible(hessian, draws, rng)
     eigenvalues = _divisible(eigenvalues, least, law)
     inner = np.swapaxes(axes, -1, -2)
@@ -112,11 +116,49 @@ def errors_of(weights: Array, law: Law, hessian: Noisy, middle: Middle | None) -
         between += inner @ _positive(_middles(middle, hessian, plausible, rng)) @ axes
     # U B U' is the covariance of the truth in the eigenbasis, with U = axes / h.
     inverse_axes = axes / eigenvalues[..., None, :]
-    variance = np.maximum(np.sum((inverse_axes @ between) * inverse_axes, axis=-1), 0.0)
+    half = inverse_axes @ between
+    variance = np.maximum(np.sum(half * inverse_axes, axis=-1), 0.0)
     centres = (axes @ truth[..., None])[..., 0]
     # The greatest eigenvalue of the noise is near std sqrt(2 d) (semicircle law).
     stands_out = max(hessian.std * math.sqrt(2 * d), least)
-    return _pooled(_estimate(weights, law, hessian, stands_out), centres, np.sqrt(variance))
+    pooled = _pooled(_estimate(weights, law, hessian, stands_out), centres, np.sqrt(variance))
+    covariances = half @ np.swapaxes(inverse_axes, -1, -2)
+    correlation = _correlation(covariances, centres - pooled.estimates)
+    errors = pooled.standard_errors
+    return replace(
+        pooled,
+        covariance=correlation * np.outer(errors, errors),
+        unidentified=_unidentified(hessian, law),
+    )
+
+
+def _unidentified(hessian: Noisy, law: Law) -> Array:
+    """Return the share of each weight in directions whose eigenvalue may be noise alone.
+
+    These are the eigenvectors of the released Hessian below std sqrt(2 d), the greatest eigenvalue
+    of the noise. One column that hardly varies is such a direction, and so is the difference of
+    two columns that hardly differ.
+    """
+    values, axes = np.linalg.eigh(hessian.matrix)
+    std = hessian.std if law.gram is None else law.gram_noise_std
+    hidden = values < std * math.sqrt(2 * values.size)
+    result: Array = np.minimum(np.sum(axes[:, hidden] ** 2, axis=1), 1.0)
+    return result
+
+
+def _correlation(covariances: Array, away: Array) -> Array:
+    """Return the mean correlation matrix of the draws around the estimate.
+
+    A draw without information about a direction has a huge variance along it, and a mean of
+    covariance matrices would be that of such draws alone. A mean of correlation matrices is a
+    correlation matrix too, and every draw counts once (docs/proofs/inference.md, section 3).
+    """
+    spread = covariances + away[..., :, None] * away[..., None, :]
+    stds = np.sqrt(np.maximum(np.diagonal(spread, axis1=-2, axis2=-1), TINY))
+    result: Array = (spread / (stds[..., :, None] * stds[..., None, :])).mean(axis=0)
+    result = (result + result.T) / 2
+    np.fill_diagonal(result, 1.0)
+    return result
 
 
 def _estimate(weights: Array, law: Law, hessian: Noisy, least: float) -> Array:
@@ -169,7 +211,7 @@ def _middles(middle: Middle, hessian: Noisy, plausible: Array, rng: np.random.Ge
     # d (d + 1) / 2 free entries, each with the noise of M and of phi H
     expected = d * (d + 1) / 2 * (matrix.std**2 + (phi * hessian.std) ** 2)
     expected += float(np.var(phis)) * float(np.sum(hessian.matrix**2))
-    factor = max(1 - expected / max(float(np.sum(away**2)), _TINY), 0.0)
+    factor = max(1 - expected / max(float(np.sum(away**2)), TINY), 0.0)
     result: Array = phis[:, None, None] * plausible + factor * away
     return result
 
@@ -183,7 +225,7 @@ def _least_eigenvalue(law: Law, d: int) -> float:
 
 def _least(total: Total) -> float:
     """Return the sum, raised to a positive value that noise may hide."""
-    return max(total.std, _TINY)
+    return max(total.std, TINY)
 
 
 def _positive(matrices: Array) -> Array:
@@ -259,7 +301,9 @@ class PlanWithErrors(Plan):
         hessian, second_derivatives = self._ask_hessian(law, at, session)
         middle = None
         if self.squares is not None:
-            matrix, total = _ask_matrix(session, "squares", _squares(law, at), self.squares)
+            matrix, total = _ask_matrix(
+                session, "squares", squares_statistic(law, at), self.squares
+            )
             middle = Middle(matrix, total, second_derivatives)
         return Solved(
             at,
@@ -271,7 +315,7 @@ class PlanWithErrors(Plan):
 
     def _ask_hessian(self, law: Law, at: Array, session: Session) -> tuple[Noisy, Total]:
         """Release H, clipped to a chosen norm, and the sum of second derivatives."""
-        matrix = _hessian(law, at)
+        matrix = hessian_statistic(law, at)
         norms = ClippedNorms(
             matrix.coefficients, matrix.row_norm, matrix.has_matrix, matrix.has_total
         )
@@ -287,6 +331,24 @@ class PlanWithErrors(Plan):
         clipped = replace(matrix, has_total=False, most=limit)
         return _ask_matrix(session, "hessian", clipped, self.hessian)[0], total
 
+    def expected_errors(
+        self, n_records: int | None = None, table: TypicalTable | None = None
+    ) -> ExpectedErrors:
+        """Predict the standard errors of standardised coefficients, without data.
+
+        Parameters
+        ----------
+        n_records
+            The number of records; by default that of the plan.
+        table
+            Means and covariances of the features; by default independent centred features whose
+            squares are a third of what the row norm allows.
+        """
+        from tacit.erm.expected_errors import expected_errors
+
+        n = self.problem.n_predicted if n_records is None else n_records
+        return expected_errors(self, checks.count("n_records", n, least=1), table)
+
     def noise_in_words(self, number: Callable[[float], str]) -> str:
         """Describe the noise of the weights' own plan."""
         return self.weights.noise_in_words(number)
@@ -296,7 +358,7 @@ class PlanWithErrors(Plan):
         return self.weights.noise_error(weight_norm)
 
 
-def _hessian(law: Law, weights: Array) -> OuterProducts:
+def hessian_statistic(law: Law, weights: Array) -> OuterProducts:
     """Return the statistic H at given weights; a clipped d1 has second derivative 0."""
     loss = law.objective.loss
     return OuterProducts(
@@ -307,7 +369,7 @@ def _hessian(law: Law, weights: Array) -> OuterProducts:
     )
 
 
-def _squares(law: Law, weights: Array) -> OuterProducts:
+def squares_statistic(law: Law, weights: Array) -> OuterProducts:
     """Return the statistic M at given weights."""
     # Clip residuals to the label bound, however wide the loss is.
     limit = min(law.slope_limit, law.objective.bounds.label_bound)
@@ -356,10 +418,17 @@ def clipping_norm(limits: Array, sums: Array, std: float, noise_multiplier: floa
     return float(limits[bad[0] - 1 if bad.size else -1])
 
 
+# What ``inference=`` takes for the share that makes intervals shortest.
+AUTO: Final = "auto"
+
+
 def plan_with_errors(
-    problem: Problem, budget: Budget, mechanism: str | Mechanism, share: float
+    problem: Problem, budget: Budget, mechanism: str | Mechanism, share: float | str
 ) -> Plan:
     """Return a plan that reserves a share of the budget's mu^2 for standard errors.
+
+    "auto" takes the share that makes intervals shortest for the declared number of records; for a
+    private number, for a typical one (40,000).
 
     Raises
     ------
@@ -379,6 +448,14 @@ def plan_with_errors(
     True
     """
     check_has_errors(problem.objective, budget, share)
+    if isinstance(share, str):
+        # The expected number of records decides nothing: `plan` and `fit` choose the same share.
+        from tacit.erm.expected_errors import best_share
+
+        known = replace(problem, expected_records=None)
+        chosen = best_share(known, budget, mechanism, problem.n_records)
+        plan = plan_with_errors(problem, budget, mechanism, chosen)
+        return replace(plan, settings={**plan.settings, "inference_share": chosen})
     # Standard errors assume one record per person.
     arguments = replace(problem, even_ridge=True, one_each=True), budget, mechanism, share
     try:
@@ -456,16 +533,16 @@ def _parts(weights: Plan, budget: Budget, share: float) -> dict[str, Gaussian]:
     return {name: Gaussian(noise.multiplier, budget.relation) for name, noise in parts.items()}
 
 
-def check_share(share: float, most: float = 1.0) -> None:
+def check_share(share: float | str, most: float = 1.0) -> None:
     """Refuse a value that is not a share of a budget."""
-    if not 0.0 <= share < most:
+    if isinstance(share, str) or not 0.0 <= share < most:
         raise ValueError(
             f"inference must be a share of the budget, from 0 to below {most:g}, got {share!r}; "
             "0.1 is usual."
         )
 
 
-def check_gaussian_share(budget: Budget, share: float, most: float = 1.0) -> None:
+def check_gaussian_share(budget: Budget, share: float | str, most: float = 1.0) -> None:
     """Refuse an invalid share, and a pure budget, which cannot pay for Gaussian noise."""
     check_share(share, most)
     if share and budget.is_pure and not budget.is_infinite:
@@ -475,9 +552,9 @@ def check_gaussian_share(budget: Budget, share: float, most: float = 1.0) -> Non
         )
 
 
-def check_has_errors(objective: Objective, budget: Budget, share: float) -> None:
+def check_has_errors(objective: Objective, budget: Budget, share: float | str) -> None:
     """Refuse a problem for which standard errors are not derived."""
-    check_gaussian_share(budget, share)
+    check_gaussian_share(budget, 0.0 if share == AUTO else share)
     if not objective.is_linear_model or objective.n_outputs > 1:
         raise CannotSolve(
             f"standard errors are derived for losses of one score, not "
@@ -499,9 +576,9 @@ def errors_without_noise(records: RecordSource, objective: Objective, weights: A
     """Return the standard errors of a minimiser without noise, from sampling alone."""
     ridge = objective.regularization or 0.0
     law = PerturbedMinimizerLaw(objective, objective.loss.lipschitz, None, ridge)
-    matrix, second_derivatives = _hessian(law, weights).sums(records)
+    matrix, second_derivatives = hessian_statistic(law, weights).sums(records)
     middle = None
     if not objective.loss.is_likelihood:
-        outer, total = _squares(law, weights).sums(records)
+        outer, total = squares_statistic(law, weights).sums(records)
         middle = Middle(Noisy(outer, 0.0), Total(total, 0.0), Total(second_derivatives, 0.0))
     return errors_of(weights, law, Noisy(matrix, 0.0), middle)

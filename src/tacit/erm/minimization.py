@@ -192,14 +192,14 @@ def minimize_unread(
     accountant: AnyAccountant | None = None,
     source: Source | None = None,
     assumptions: Sequence[str] = (),
-    inference: float = 0.0,
+    inference: float | str = 0.0,
     weigh: Callable[[RecordSource], RecordSource] = lambda records: records,
 ) -> Result:
     """Minimise over records that are opened only after the plan was made and charged.
 
     ``open_records`` returns records within the bounds of the problem's objective. ``inference`` is
-    the share of the budget for standard errors, and ``weigh`` sets the weights of the records. The
-    other parameters are those of `minimize`.
+    the share of the budget for standard errors or "auto", and ``weigh`` sets the weights of the
+    records. The other parameters are those of `minimize`.
     """
     engine: dict[str, Any] = {
         "accountant": accountant,
@@ -237,9 +237,15 @@ def _residual_bound(objective: Objective, solved: Solved) -> float | None:
 
 
 def make_plan(
-    problem: Problem, budget: Budget, mechanism: str | Mechanism = "auto", inference: float = 0.0
+    problem: Problem,
+    budget: Budget,
+    mechanism: str | Mechanism = "auto",
+    inference: float | str = 0.0,
 ) -> Plan:
-    """Return the plan of a fit; ``inference`` is the share of the budget for standard errors."""
+    """Return the plan of a fit; ``inference`` is the share of the budget for standard errors.
+
+    "auto" chooses the share that makes intervals shortest.
+    """
     if not inference:
         return choose_plan(problem, budget, mechanism)
     from tacit.erm.inference import plan_with_errors
@@ -260,7 +266,7 @@ def _without_noise(
     open_records: Callable[[], Opened],
     problem: Problem,
     budget: Budget,
-    inference: float,
+    inference: float | str,
     weigh: Callable[[RecordSource], RecordSource],
     **engine: Any,
 ) -> Result:

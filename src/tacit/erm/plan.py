@@ -15,7 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from tacit.engine import norm_in_words, plan_lines
 from tacit.erm.objective import Objective
 from tacit.privacy import Budget, Event, Relation
 from tacit.queries import Count, Facts, Noise, NoisySum, Session, Slot
+
+if TYPE_CHECKING:
+    from tacit.erm.expected_errors import ExpectedErrors, TypicalTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,11 @@ class Law(ABC):
     def share(self, eigenvalues: Array) -> Array:
         """Return h P(h) = h / (h + ridge) for eigenvalues h of H: the share of the truth."""
         return eigenvalues / (eigenvalues + self.ridge)
+
+    @property
+    def gram_noise_std(self) -> float:
+        """The standard deviation of the noise on a diagonal entry of ``gram``."""
+        return 0.0
 
     @abstractmethod
     def noise(self, eigenvalues: Array, truth: Array) -> Array:
@@ -112,6 +120,11 @@ class MomentLaw(Law):
     moment_std: float = 0.0
     gram_std: float = 0.0
 
+    @property
+    def gram_noise_std(self) -> float:
+        """The standard deviation of the noise on a diagonal entry of ``gram``."""
+        return self.gram_std
+
     def noise(self, eigenvalues: Array, truth: Array) -> Array:
         """Return s^2 I + t^2 (||w0||^2 I + w0 w0') / 2; diagonal entries of N have variance t^2."""
         size = np.sum(truth**2, axis=-1)[..., None, None]
@@ -128,10 +141,17 @@ def _diagonal(variances: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Weights corrected for the ridge, and their standard errors from noise and sampling."""
+    """Weights corrected for the ridge, and their standard errors from noise and sampling.
+
+    ``covariance`` is the covariance matrix of the estimates; its diagonal has the squares of the
+    standard errors. None if the estimates are of single columns. ``unidentified`` is the share of
+    each term along directions in which the Hessian is below its noise; its sum is their number.
+    """
 
     estimates: Array
     standard_errors: Array
+    covariance: Array | None = None
+    unidentified: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -444,6 +464,10 @@ class Mechanism(ABC):
     def solve(self, plan: Plan, session: Session) -> Solved:
         """Ask the planned queries and compute the weights."""
 
+    def expected_law(self, plan: Plan, n_records: float) -> Law:
+        """Return the law that the weights of a plan will have, for this many records."""
+        raise CannotSolve(f"the law of the weights is not derived for {self.name}.")
+
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Describe in a sentence where a plan adds noise, and how much."""
         return f"{plan.reason[:1].upper()}{plan.reason[1:]}."
@@ -529,6 +553,18 @@ class Plan:
         """Whether all records of a person are used; with weights, one record per person is used."""
         weighted = self.problem.objective.bounds.max_weight is not None
         return self.mechanism.adds_up_people and not (weighted or self.problem.one_each)
+
+    def expected_errors(
+        self, n_records: int | None = None, table: TypicalTable | None = None
+    ) -> ExpectedErrors:
+        """Predict standard errors, for a plan with a share of the budget for them."""
+        raise CannotSolve(
+            "the plan has no share of the budget for standard errors; set inference=0.1, say."
+        )
+
+    def standard_error(self, n_records: int | None = None) -> float:
+        """Return the expected standard error of a standardised coefficient, the median term's."""
+        return self.expected_errors(n_records).standard_error
 
     def noise_error(self, weight_norm: float | None) -> NoiseError:
         """Return the standard error that the noise gives each weight."""

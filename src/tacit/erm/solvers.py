@@ -130,9 +130,11 @@ def slopes_error(objective: Objective, n_records: float, n_weights: int, size: f
 
     ``size`` is the norm of the weights. Each derivative has three errors: smoothness times the
     score's own error (d + 4) u R ||w||, a few u of itself, and a few u of the terms whose
-    difference it is (Poisson: exp(z) <= smoothness).
+    difference it is (Poisson: exp(z) <= smoothness). Adding an offset o rounds a score by at most
+    u (R ||w|| + |o|); the first term is among the four.
     """
-    own = 8 * (objective.lipschitz + objective.smoothness / objective.row_norm)
+    of_score = objective.smoothness / objective.row_norm
+    own = 8 * (objective.lipschitz + of_score) + of_score * objective.loss.largest_offset
     return n_records * _UNIT * (objective.smoothness * (n_weights + 4) * size + own)
 
 

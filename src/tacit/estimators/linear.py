@@ -112,8 +112,8 @@ class LinearModel(BaseEstimator):
     def _publish(self, coef: Array, intercept: Array, labels: Any) -> None:
         """Set the released attributes."""
 
-    def _inference_share(self) -> float:
-        share: float = getattr(self, "inference", 0.0)
+    def _inference_share(self) -> float | str:
+        share: float | str = getattr(self, "inference", 0.0)
         return share
 
     def _ridge(self) -> float | None:
@@ -150,6 +150,10 @@ class LinearModel(BaseEstimator):
             )
         return weights_of(self.max_weight, of_classes, own=own)
 
+    def _targets(self, labels: Labels, offset: Any, table: UnreadTable) -> Targets:
+        """Return the function that makes records of rows and labels, read after the charge."""
+        return labels.records
+
     def plan(self, n_features: int, n_records: int | None = None) -> Plan:
         """Return the plan of a fit, with its cost and predicted risk, without data.
 
@@ -185,6 +189,10 @@ class LinearModel(BaseEstimator):
         ``unit``, one identifier per row, names the person of each record; a person with all their
         records is then protected (docs/people.md).
         """
+        return self._fit(X, y, sample_weight, unit)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, unit: Any, offset: Any = None) -> Self:
+        """Fit, with an offset of each record's score if the estimator declares its range."""
         resolved = with_table_facts(self, X)
         budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
         row_norm = row_norm_of(resolved.row_norm)
@@ -200,9 +208,8 @@ class LinearModel(BaseEstimator):
         if budget.is_infinite and objective.regularization is None:
             ridge = 0.0 if math.isfinite(objective.bounds.label_bound) else _LEAST_RIDGE
             objective = objective.with_regularization(ridge * objective.row_norm**2)
-        opened = when_paid_for(
-            table, labels.records, objective.bounds, own_weights, labels.counting
-        )
+        targets = self._targets(labels, offset, table)
+        opened = when_paid_for(table, targets, objective.bounds, own_weights, labels.counting)
         result = minimize_unread(
             opened,
             Problem(objective, table.n_columns, one_each=gives_one_each(table)),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,8 @@ from tacit.estimators.parameters import (
 )
 from tacit.estimators.tables import clipped_scores
 from tacit.privacy import AnyAccountant, Budget, Relation
-from tacit.records.rows_and_labels import as_numbers
+from tacit.records.lazy_table import TableInMemory
+from tacit.records.rows_and_labels import as_numbers, as_weights, check_one_weight_each
 
 Array = npt.NDArray[np.float64]
 
@@ -151,12 +153,14 @@ class Interval:
 
     fact: Fact[tuple[float, float]]
     middle: float
+    offsets: tuple[float, float] = (0.0, 0.0)  # subtracted from labels, and their range
 
     @property
     def bounds(self) -> Mapping[str, tuple[float, float]]:
-        """The interval, measured from the middle."""
+        """The interval of labels less their offsets, measured from the middle."""
         low, high = self.fact.value
-        return {"label_range": (low - self.middle, high - self.middle)}
+        least, most = self.offsets
+        return {"label_range": (low - most - self.middle, high - least - self.middle)}
 
     def counting(self, labels: Any) -> slice:
         """Return a slice of all records."""
@@ -167,6 +171,60 @@ class Interval:
     ) -> tuple[Any, Array, Array | None]:
         """Return all records, with labels measured from the middle."""
         return rows, as_numbers(labels) - self.middle, weights
+
+    def less(self, numbers: Array, offsets: Array) -> Array:
+        """Return labels, measured from the middle, within their range and less their offsets."""
+        low, high = self.fact.value
+        within: Array = np.clip(numbers, low - self.middle, high - self.middle)
+        return within - offsets
+
+
+def offset_range_of(declared: Any) -> tuple[float, float] | None:
+    """Return the declared range of offsets; refuse one that is not two finite rising numbers."""
+    if declared is None:
+        return None
+    try:
+        low, high = (float(end) for end in declared)
+    except (TypeError, ValueError):
+        low, high = math.nan, math.nan
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(
+            f"offset_range must be two finite numbers in order, got {declared!r}; pass the least "
+            "and greatest offset of a score, such as (math.log(0.1), math.log(5)) for exposures "
+            "from 0.1 to 5."
+        )
+    return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class Offset:
+    """Offsets as passed to `fit` or `predict`, or exposures: offsets are their logarithms."""
+
+    values: Any
+    is_exposure: bool = False
+
+    @property
+    def name(self) -> str:
+        """The parameter by which the values came."""
+        return "exposure" if self.is_exposure else "offset"
+
+    def check(self, n_rows: int | None) -> None:
+        """Raise unless there is one number per record, by shape alone: no value is read."""
+        check_one_weight_each(self.values, n_rows, self.name)
+
+    def read(self, n_rows: int, declared: tuple[float, float]) -> Array:
+        """Return one offset per record within the range. Private.
+
+        A value that is no number counts as offset 0. An exposure of 0 or less has the least offset.
+        Each offset follows from its own record.
+        """
+        numbers = np.array(as_weights(self.values, n_rows, self.name))
+        if self.is_exposure:
+            numbers = np.where(np.isnan(numbers), 1.0, numbers)
+            numbers = np.log(np.maximum(numbers, math.exp(declared[0])))
+        numbers[np.isnan(numbers)] = 0.0
+        result: Array = np.clip(numbers, *declared)
+        return result
 
 
 class Regressor(ScoredNumbers, LinearModel):
@@ -192,7 +250,8 @@ class Regressor(ScoredNumbers, LinearModel):
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
         max_weight: float | None = None,
-        inference: float = 0.0,
+        inference: float | str = 0.0,
+        offset_range: tuple[float, float] | None = None,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -209,13 +268,81 @@ class Regressor(ScoredNumbers, LinearModel):
         self.constraint = constraint
         self.max_weight = max_weight
         self.inference = inference
+        self.offset_range = offset_range
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
 
-    def predict(self, X: Any) -> Array:
-        """Return the predicted number of every record, within the declared range of labels."""
-        numbers = self._numbers(super().predict(X))
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        unit: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
+    ) -> Self:
+        """Fit to records ``X`` (one per row) with labels ``y``, read after the plan is charged.
+
+        ``sample_weight`` and ``unit`` are as in `LogisticRegression`. ``offset``, one number per
+        record, is added to its score with the fixed coefficient 1, and clipped to
+        ``offset_range``. It is private like the rest of the record; a value that is not a number
+        counts as 0. ``exposure``, for counts, is exp(offset): the time or the people that a count
+        is of.
+        """
+        return self._fit(X, y, sample_weight, unit, self._offset_of(offset, exposure))
+
+    def _offset_of(self, offset: Any, exposure: Any) -> Offset | None:
+        if exposure is not None:
+            raise ValueError(
+                f"exposure is for counts (PoissonRegressor), not {type(self).__name__}; pass "
+                "offset."
+            )
+        return None if offset is None else Offset(offset)
+
+    def _targets(self, labels: Any, offset: Offset | None, table: Any) -> Any:
+        declared = offset_range_of(getattr(self, "offset_range", None))
+        if declared is None and offset is None:
+            return labels.records
+        if declared is None or offset is None:
+            raise ValueError(
+                "offset and offset_range belong together: the range is public and declared "
+                f"before the fit, the offsets are passed to it. {type(self).__name__} got "
+                f"{'no offset' if offset is None else 'no offset_range'}; pass both or neither."
+            )
+        if not isinstance(table, TableInMemory):
+            raise ValueError("offset goes with rows in memory; pass rows, not a record source.")
+        offset.check(table.n_rows)
+
+        def records(rows: Any, raw: Any, weights: Array | None) -> tuple[Any, Any, Array | None]:
+            rows, numbers, weights = labels.records(rows, raw, weights)
+            offsets = offset.read(len(numbers), declared)
+            return rows, self._with_offsets(labels, numbers, offsets, declared), weights
+
+        return records
+
+    def _with_offsets(
+        self, labels: Interval, numbers: Array, offsets: Array, declared: tuple[float, float]
+    ) -> Array:
+        """Return labels less their offsets: y - (<w, x> + o) = (y - o) - <w, x>."""
+        return labels.less(numbers, offsets)
+
+    def predict(self, X: Any, offset: Any = None, exposure: Any = None) -> Array:
+        """Return the predicted number of every record, within the declared range of labels.
+
+        ``offset`` or ``exposure`` are as in `fit`; without them the offset is 0.
+        """
+        scores, given = super().predict(X), self._offset_of(offset, exposure)
+        if given is not None:
+            limits = offset_range_of(getattr(self, "offset_range", None))
+            if limits is None:
+                raise ValueError(
+                    f"the model was fitted without offsets; leave {given.name} out, or fit it with "
+                    "offset_range."
+                )
+            given.check(len(scores))
+            scores = scores + given.read(len(scores), limits)
+        numbers = self._numbers(scores)
         declared = getattr(self, "label_range_", self.label_range)
         if declared is None or is_inferred(declared):
             return numbers
@@ -228,7 +355,11 @@ class Regressor(ScoredNumbers, LinearModel):
 
     def _interval(self, fact: Fact[tuple[float, float]]) -> Interval:
         low, high = fact.value
-        return Interval(fact, (low + high) / 2 if self.fit_intercept and self._centred else 0.0)
+        # Counts keep their range: their offsets are in a column of their own.
+        declared = offset_range_of(getattr(self, "offset_range", None)) if self._centred else None
+        least, most = declared or (0.0, 0.0)
+        middle = (low + high - least - most) / 2 if self.fit_intercept and self._centred else 0.0
+        return Interval(fact, middle, (least, most))
 
     def _expected_labels(self) -> Interval:
         if is_inferred(self.label_range):

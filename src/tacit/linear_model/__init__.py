@@ -1,6 +1,6 @@
 """Linear models with scikit-learn's interface and a privacy guarantee."""
 
-from tacit.estimators.summary import Summary
+from tacit.estimators.summary import Summary, WaldTest
 from tacit.linear_model.classifiers import LinearSVC, LogisticRegression
 from tacit.linear_model.regressors import (
     HuberRegressor,
@@ -19,4 +19,5 @@ __all__ = [
     "QuantileRegressor",
     "Ridge",
     "Summary",
+    "WaldTest",
 ]

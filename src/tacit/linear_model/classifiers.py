@@ -55,9 +55,10 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
     max_weight : float or None
         A bound on the ``sample_weight`` passed to `fit`; greater weights are clipped to it. None is
         1.0, with an `UndeclaredWarning`.
-    inference : float, default=0.0
+    inference : float or "auto", default=0.0
         The share of the budget (of mu^2) for standard errors, which `summary` shows; 0.1 is
-        usual. It needs two classes, a delta and no constraint.
+        usual. "auto" takes the share that makes intervals shortest for ``n_records``, or for
+        40,000 if their number is private. It needs two classes, a delta and no constraint.
     accountant : Accountant or None
         A budget shared with other fits; it refuses before anything is read.
     random_state : int or None
@@ -75,6 +76,10 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
         The plan that was run; None without noise.
     estimates_, standard_errors_ : array
         With ``inference``: the values of `summary`, the intercept last.
+    covariance_ : array
+        With ``inference``: the covariance matrix of the estimates.
+    unidentified_ : array
+        With ``inference``: the share of each term that the noise on the Hessian hides.
 
     Examples
     --------
@@ -107,7 +112,7 @@ class LogisticRegression(WithSummary, Probabilities, Classifier):
         constraint: FeasibleSet | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         max_weight: float | None = None,
-        inference: float = 0.0,
+        inference: float | str = 0.0,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,

@@ -8,9 +8,24 @@ from typing import Any
 import numpy as np
 
 from tacit.erm import FeasibleSet, Mechanism
-from tacit.erm.losses import HuberLoss, LogCoshLoss, Loss, PoissonLoss, QuantileLoss, SquaredLoss
+from tacit.erm.losses import (
+    HuberLoss,
+    LogCoshLoss,
+    Loss,
+    PoissonLoss,
+    PoissonOffsetLoss,
+    QuantileLoss,
+    SquaredLoss,
+)
 from tacit.erm.minimization import MECHANISMS, MechanismName
-from tacit.estimators.predictors import RESIDUAL_SHARE, Array, Regressor
+from tacit.estimators.predictors import (
+    RESIDUAL_SHARE,
+    Array,
+    Interval,
+    Offset,
+    Regressor,
+    offset_range_of,
+)
 from tacit.estimators.summary import WithSummary
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.records import Bounds
@@ -40,6 +55,8 @@ class LinearRegression(_LeastSquares):
     ----------
     label_range : (float, float), "infer" or None
         Labels are clipped to this interval, a public fact.
+    offset_range : (float, float) or None
+        The range of the offsets that `fit` takes: known parts of each score, with coefficient 1.
     epsilon, delta, relation, row_norm, n_records, mechanism, fit_intercept, regularization, \
 constraint, max_weight, inference, accountant, random_state, verbose
         As in `LogisticRegression`.
@@ -88,7 +105,8 @@ class Ridge(_LeastSquares):
         fit_intercept: bool = True,
         constraint: FeasibleSet | None = None,
         max_weight: float | None = None,
-        inference: float = 0.0,
+        inference: float | str = 0.0,
+        offset_range: tuple[float, float] | None = None,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -105,6 +123,7 @@ class Ridge(_LeastSquares):
         self.constraint = constraint
         self.max_weight = max_weight
         self.inference = inference
+        self.offset_range = offset_range
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
@@ -148,7 +167,8 @@ class HuberRegressor(WithSummary, Regressor):
         regularization: float | None = None,
         constraint: FeasibleSet | None = None,
         max_weight: float | None = None,
-        inference: float = 0.0,
+        inference: float | str = 0.0,
+        offset_range: tuple[float, float] | None = None,
         accountant: AnyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -166,6 +186,7 @@ class HuberRegressor(WithSummary, Regressor):
         self.constraint = constraint
         self.max_weight = max_weight
         self.inference = inference
+        self.offset_range = offset_range
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
@@ -257,7 +278,8 @@ class PoissonRegressor(WithSummary, Regressor):
     Parameters
     ----------
     label_range, epsilon, delta, ...
-        As in `LinearRegression`; the range must start at 0 or above.
+        As in `LinearRegression`; the range must start at 0 or above. Exposures from a to b have
+        offsets, their logarithms, in ``offset_range=(math.log(a), math.log(b))``.
 
     Examples
     --------
@@ -286,13 +308,43 @@ class PoissonRegressor(WithSummary, Regressor):
                 f"counts are not negative, got label_range {self.label_range!r}; start it at 0."
             )
         half_range = bounds.label_bound
+        slope_bound, widens = RESIDUAL_SHARE * half_range, True
         if budget.is_infinite:
-            return PoissonLoss(math.inf, half_range)
-        if self.regularization is not None:
+            slope_bound, widens = math.inf, False
+        elif self.regularization is not None:
             # Widening needs more ridge, and this one is declared: start with the widest loss.
-            return PoissonLoss(half_range, half_range)
-        return PoissonLoss(RESIDUAL_SHARE * half_range, half_range, widens=True)
+            slope_bound, widens = half_range, False
+        declared = offset_range_of(self.offset_range)
+        if declared is None or bounds.label_range is None:
+            return PoissonLoss(slope_bound, half_range, widens)
+        start, step = _offset_scale(declared, bounds.label_range)
+        return PoissonOffsetLoss(slope_bound, half_range, widens, start, step)
+
+    def _offset_of(self, offset: Any, exposure: Any) -> Offset | None:
+        if exposure is None:
+            return super()._offset_of(offset, None)
+        if offset is not None:
+            raise ValueError("exposure is exp(offset); pass one of them.")
+        return Offset(exposure, is_exposure=True)
+
+    def _with_offsets(
+        self, labels: Interval, numbers: Array, offsets: Array, declared: tuple[float, float]
+    ) -> Array:
+        """Return counts, and offsets scaled to the range of counts as a second column.
+
+        In this range bounds clip them as labels are clipped.
+        """
+        start, step = _offset_scale(declared, labels.bounds["label_range"])
+        return np.column_stack([numbers, (offsets - start) / step])
 
     def _numbers(self, scores: Array) -> Array:
         with np.errstate(over="ignore"):  # an infinite rate is clipped to the greatest label
             return np.exp(scores)
+
+
+def _offset_scale(
+    offsets: tuple[float, float], label_range: tuple[float, float]
+) -> tuple[float, float]:
+    """Return start and step with offset = start + step l for l in the range of the labels."""
+    step = (offsets[1] - offsets[0]) / (label_range[1] - label_range[0])
+    return offsets[0] - step * label_range[0], step

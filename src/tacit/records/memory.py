@@ -52,8 +52,9 @@ class MemoryRecords:
         A float32 or float64 array, or a SciPy sparse array, of shape (n, n_features). Duplicate
         entries of a sparse array are added up first. `MappedRows` are computed block by block.
     labels
-        One number per row, or None. If ``bounds`` declare classes, records of other classes are
-        dropped.
+        One number per row, or None. A second column holds offsets of scores, for a loss that takes
+        them; it is clipped as labels are. If ``bounds`` declare classes, records of other classes
+        are dropped.
     bounds
         Public bounds on every record.
     weights
@@ -339,7 +340,9 @@ def _refuse_other_than_numbers(
                 "and says what is wrong with them."
             )
     for what, values in (("label", labels), ("weight", weights)):
-        if values is not None and values.shape != rows.shape[:1]:
+        # Labels may have a second column, the offset of each score (`PoissonOffsetLoss`).
+        shapes = [rows.shape[:1]] + ([(*rows.shape[:1], 2)] if what == "label" else [])
+        if values is not None and values.shape not in shapes:
             raise ValueError(
                 f"rows and {what}s are of different lengths; pass one {what} for each row."
             )

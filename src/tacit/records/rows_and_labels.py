@@ -457,7 +457,7 @@ def _bad_column(X: Any, names: tuple[str, ...] | None) -> str | int:
     return bad if names is None else names[bad]
 
 
-def as_weights(weights: Any, n_rows: int) -> Array:
+def as_weights(weights: Any, n_rows: int, name: str = "sample_weight") -> Array:
     """Return one weight per record, as numbers; a weight that is no number counts as 0.
 
     Each weight is read independently of the others. `tacit.records.block` clips them.
@@ -474,27 +474,29 @@ def as_weights(weights: Any, n_rows: int) -> Array:
     >>> as_weights([1, None, "3", 2.5], 4)
     array([1. , 0. , 0. , 2.5])
     """
-    check_one_weight_each(weights, n_rows)
+    check_one_weight_each(weights, n_rows, name)
     if not hasattr(weights, "__array__"):
         return _numbers(weights)
     numbers = np.asarray(weights)
     if numbers.dtype.kind == "O":
         return _numbers(numbers.tolist())
     if numbers.dtype.kind not in "biuf":
-        raise ValueError("sample_weight holds something else than numbers; pass numbers.")
+        raise ValueError(f"{name} holds something else than numbers; pass numbers.")
     with np.errstate(over="ignore"):  # a warning would depend on a single record
         return numbers.astype(np.float64)
 
 
-def check_one_weight_each(weights: Any, n_rows: int | None) -> None:
+def check_one_weight_each(weights: Any, n_rows: int | None, name: str = "sample_weight") -> None:
     """Raise unless there is one weight per record, by shape alone: no value is read.
+
+    ``name`` is the parameter in messages; offsets are read as weights are.
 
     Examples
     --------
     >>> from tacit.records.rows_and_labels import check_one_weight_each
     >>> check_one_weight_each([0.5, 1.0], 2)
     """
-    refuse_masked(weights, "sample_weight")
+    refuse_masked(weights, name)
     shape: tuple[int, ...] | None = getattr(weights, "shape", None)
     if shape is None:
         if hasattr(weights, "__array__"):
@@ -504,11 +506,11 @@ def check_one_weight_each(weights: Any, n_rows: int | None) -> None:
             shape = (len(weights),) if listed else ()
     if tuple(shape) != (n_rows,):
         raise ValueError(
-            "sample_weight has no or several dimensions, or another length than X; pass one weight "
-            "for each record."
+            f"{name} has no or several dimensions, or another length than X; pass one "
+            f"{'weight' if name == 'sample_weight' else 'number'} for each record."
         )
     if kind_of(weights) not in (None, "numbers", "booleans"):
-        raise ValueError("sample_weight holds something else than numbers; pass numbers.")
+        raise ValueError(f"{name} holds something else than numbers; pass numbers.")
 
 
 def _numbers(values: Iterable[Any]) -> Array:

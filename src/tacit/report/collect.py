@@ -90,7 +90,7 @@ def facts_of(
     plan = planned if isinstance(planned, Plan) else None
     names = _feature_names(model, estimator)
     as_declared = schema is not None and len(getattr(model, "steps_", ())) <= 2
-    parameters: Mapping[str, Any] = estimator.get_params(deep=False)
+    parameters = _requested_parameters(model, estimator)
     classes = estimator.classes_.tolist() if hasattr(estimator, "classes_") else None
     return ReportFacts(
         title=title or _title(estimator, schema),
@@ -106,6 +106,20 @@ def facts_of(
         made_by=f"tacit {__version__}",
         made_on=made_on,
     )
+
+
+def _requested_parameters(model: Any, estimator: Any) -> Mapping[str, Any]:
+    """Return the estimator's parameters, with the budget that was asked for all steps.
+
+    A pipeline gives its estimator a part of the budget, which is a number that nobody asked for.
+    """
+    parameters: dict[str, Any] = estimator.get_params(deep=False)
+    whole = None if model is estimator else getattr(model, "epsilon", None)
+    part = parameters.get("epsilon")
+    if whole is None or part == whole:
+        return parameters
+    requested = {"epsilon": whole, "delta": model.delta}
+    return {**parameters, **requested, **({} if part is None else {"estimator_epsilon": part})}
 
 
 def _title(estimator: Any, schema: Any) -> str:

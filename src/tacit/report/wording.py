@@ -133,6 +133,7 @@ _MOST_SHOWN = 24
 _BESIDE_LOSSES = "weight relative to the sum of the losses of all records"
 _NAMES: Mapping[str, tuple[str, str]] = {
     "epsilon": ("Requested epsilon", "the most that may be spent"),
+    "estimator_epsilon": ("Epsilon of the estimator alone", "other steps were paid for too"),
     "delta": ("Requested delta", "the probability with which the guarantee may fail"),
     "row_norm": ("Row norm", "longer rows are scaled down to this norm"),
     "label_range": ("Label range", "labels outside are clipped"),
@@ -211,6 +212,8 @@ def _text(name: str, value: Any) -> str:
         return value
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
+    if name == "estimator_epsilon":
+        return rounded_up(float(value))
     if isinstance(value, int | float | np.integer | np.floating):
         return short(float(value), 6)
     if isinstance(value, Enum):

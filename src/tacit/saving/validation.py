@@ -12,11 +12,13 @@ from tacit.estimators.parameters import DECLARED_CLASSES, budget_of, with_people
 from tacit.estimators.summary import RESIDUAL_BOUND
 from tacit.privacy import Budget, Guarantee, Relation
 from tacit.registry import (
+    COVARIANCE,
     ELSEWHERE,
     ERRORS,
     MODELS,
     NAMES,
     RANGE,
+    UNIDENTIFIED,
     ModelSpec,
     Predicts,
     spec_elsewhere,
@@ -130,6 +132,25 @@ def _check_errors(model: Any) -> None:
         raise NotAModel(f"it has {present[0]} without its counterpart.")
     if present and not np.all(model.standard_errors_ >= 0.0):
         raise NotAModel("standard_errors_ has a negative value.")
+    further = [name for name in (COVARIANCE, UNIDENTIFIED) if hasattr(model, name)]
+    if further and not present:
+        raise NotAModel(f"it has {further[0]} without standard errors.")
+    if COVARIANCE in further:
+        _check_covariance(model, terms[0])
+    if UNIDENTIFIED in further:
+        _check_numbers(model, UNIDENTIFIED, terms)
+        if not np.all((model.unidentified_ >= 0.0) & (model.unidentified_ <= 1.0)):
+            raise NotAModel(f"{UNIDENTIFIED} has a value that is not a share.")
+
+
+def _check_covariance(model: Any, n_terms: int) -> None:
+    """Refuse a matrix that is not symmetric, or whose diagonal is not the squared errors."""
+    _check_numbers(model, COVARIANCE, (n_terms, n_terms))
+    matrix = model.covariance_
+    if not np.array_equal(matrix, matrix.T):
+        raise NotAModel(f"{COVARIANCE} is not symmetric.")
+    if not np.allclose(np.diagonal(matrix), model.standard_errors_**2, rtol=1e-9, atol=0.0):
+        raise NotAModel(f"the diagonal of {COVARIANCE} is not the square of standard_errors_.")
 
 
 def _check_range(model: Any) -> None:

@@ -13,6 +13,7 @@ from tacit.erm.losses.location import SquaredDistanceLoss as SquaredDistanceLoss
 from tacit.erm.losses.logistic import LogisticLoss as LogisticLoss
 from tacit.erm.losses.logistic import SoftmaxLoss as SoftmaxLoss
 from tacit.erm.losses.poisson import PoissonLoss as PoissonLoss
+from tacit.erm.losses.poisson import PoissonOffsetLoss as PoissonOffsetLoss
 from tacit.erm.losses.quantile import AbsoluteLoss as AbsoluteLoss
 from tacit.erm.losses.quantile import QuantileLoss as QuantileLoss
 from tacit.erm.losses.squared import HuberLoss as HuberLoss

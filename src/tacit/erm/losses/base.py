@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
+from scipy.special import ndtri
 
 from tacit.arrays import Array as Array
 from tacit.privacy import Event, LinearModelObjective, MonotoneObjective, Relation
@@ -32,6 +33,7 @@ class AnyLoss(ABC):
     is_square: ClassVar[bool] = False  # whether X'X and X'y determine it
     monotone: ClassVar[bool] = False  # whether a function of y z with a derivative of one sign
     is_likelihood: ClassVar[bool] = False  # whether E d1^2 = E d2 under the model
+    takes_offset: ClassVar[bool] = False  # whether labels may have a second column, of offsets
 
     @property
     @abstractmethod
@@ -62,6 +64,11 @@ class AnyLoss(ABC):
     def usual_second_derivative(self) -> float:
         """A value that second derivatives rarely exceed; standard errors clip them to it."""
         return self.smoothness
+
+    @property
+    def largest_offset(self) -> float:
+        """The greatest absolute offset of a score; most losses have none."""
+        return 0.0
 
     @property
     def level(self) -> float | None:
@@ -128,6 +135,11 @@ class AnyLoss(ABC):
             raise ValueError(
                 f"{type(self).__name__} needs labels, and the records have none; pass them to the "
                 "record source."
+            )
+        if block.labels.ndim > 1 and not self.takes_offset:
+            raise ValueError(
+                f"{type(self).__name__} takes one label per record, and the labels have a second "
+                "column, of offsets; leave it out, or use PoissonOffsetLoss."
             )
         return self.usable_labels(block.labels)
 
@@ -227,6 +239,19 @@ class Loss(AnyLoss):
         """Return the loss of score 0 for a label halfway to the end of its range."""
         label = 1.0 if bounds.label_range is None else bounds.label_range[1] / 2
         return float(self.value(np.zeros(1), np.array([label]))[0])
+
+    def typical_records(self, bounds: Bounds, rarer: float) -> tuple[Array, Array]:
+        """Return scores and labels of typical records, from public facts alone.
+
+        Predictions of standard errors average derivatives over them. Scores of classes are normal
+        around the log odds of the rarer class, with standard deviation 1. Residuals of numbers are
+        normal: labels have half the label bound as their standard deviation, and half of their
+        variance is explained.
+        """
+        normal: Array = ndtri((np.arange(99) + 0.5) / 99)
+        if not math.isfinite(bounds.label_bound):
+            return normal + math.log(rarer / (1 - rarer)), np.ones_like(normal)
+        return np.zeros_like(normal), bounds.label_bound / math.sqrt(8) * normal
 
     def values(self, block: Block, weights: Array) -> Array:
         """Return the loss of every record of a block; each depends on its record to the last bit.

@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from scipy.special import pdtrik
 
 from tacit.erm.losses.base import Array, Loss
 from tacit.records import Bounds
 
 # The exponential of this score is still finite, and larger than any label.
 _LARGEST = 690.0
+# The least rate that a typical count is assumed to have: half of the records count nothing.
+_LEAST_RATE = math.log(2.0)
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,13 @@ class PoissonLoss(Loss):
         at = self.value(np.log([middle, middle / 2]), np.array([middle / 2, middle / 2]))
         return float(at[0] - at[1])
 
+    def typical_records(self, bounds: Bounds, rarer: float) -> tuple[Array, Array]:
+        """Return counts of a rate of an eighth of the greatest count, at the score of that rate."""
+        top = bounds.label_bound if math.isfinite(bounds.label_bound) else 8.0
+        rate = max(top / 8, _LEAST_RATE)
+        labels: Array = pdtrik((np.arange(99) + 0.5) / 99, rate)
+        return np.full(99, math.log(rate)), np.maximum(labels, 0.0)
+
     def _inside(self, score: Array, label: Array) -> Array:
         """Return the score clipped to the range in which d1 is within its bound."""
         with np.errstate(divide="ignore"):
@@ -132,3 +142,67 @@ class PoissonLoss(Loss):
         """Return exp(z) inside, 0 outside."""
         inside = self._inside(score, label)
         return np.where(inside == score, np.exp(inside), 0.0)
+
+
+@dataclass(frozen=True)
+class PoissonOffsetLoss(PoissonLoss):
+    """Poisson deviance of a score with an offset o that is known for each record.
+
+        value = exp(z + o) - y (z + o),   linearised as in `PoissonLoss`
+
+    Labels have two columns: y, and a number l in the range of the labels with o = start + step l.
+    Bounds clip both to that range. For a fixed record the loss is that of `PoissonLoss` at a
+    shifted score, so that it is convex with the same bounds on d1 and d2.
+
+    Guarantee: |d1| <= slope_bound and d2 <= slope_bound + label_bound, whatever the offsets are.
+
+    Parameters
+    ----------
+    slope_bound, label_bound, widens
+        As in `PoissonLoss`.
+    start, step
+        The offset of a second column of 0, and its change per unit of that column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.erm.losses import PoissonOffsetLoss
+    >>> loss = PoissonOffsetLoss(5.0, 10.0, start=0.0, step=0.1)
+    >>> loss.d1(np.zeros(2), np.array([[1.0, 0.0], [1.0, 10.0]])).round(3)  # offsets 0 and 1
+    array([0.   , 1.718])
+    """
+
+    start: float = 0.0
+    step: float = 0.0
+
+    key = "poisson_offset"
+    takes_offset = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("start", "step"):
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"{name} must be finite, got {getattr(self, name)!r}.")
+
+    @property
+    def largest_offset(self) -> float:
+        """The greatest absolute offset, of labels from 0 to the label bound."""
+        return abs(self.start) + abs(self.step) * self.label_bound
+
+    def value(self, score: Array, label: Array) -> Array:
+        """Return the loss at the shifted score."""
+        return super().value(*self._shifted(score, label))
+
+    def d1(self, score: Array, label: Array) -> Array:
+        """Return the clipped derivative at the shifted score."""
+        return super().d1(*self._shifted(score, label))
+
+    def d2(self, score: Array, label: Array) -> Array:
+        """Return the second derivative at the shifted score."""
+        return super().d2(*self._shifted(score, label))
+
+    def _shifted(self, score: Array, label: Array) -> tuple[Array, Array]:
+        """Return scores with offsets, and counts; labels of one column have no offset."""
+        if label.ndim == score.ndim:
+            return score, label
+        return score + (self.start + self.step * label[..., 1]), label[..., 0]

@@ -406,6 +406,14 @@ class NoisyGradient(Descent):
             w, risk = shrunk(w, law, session, noise["trace"], trace, n)
         return Solved(w, law, risk=risk, count=count, slope_bound=bound)
 
+    def expected_law(self, plan: Plan, n_records: float) -> DescentLaw:
+        """Return the law of the descent for this many records, without a preconditioner."""
+        problem, budget = plan.problem, plan.budget
+        schedule = self._schedule(problem, budget, n_records)
+        each = gaussian_rest(self._noise(problem, budget)["steps"], times=schedule.n_steps)
+        std = NoisySum(_gradient(schedule, np.zeros(problem.shape)), each).noise_std(plan.facts)
+        return schedule.law(std, 1 / (schedule.smoothness + schedule.ridge))
+
     def _noise(
         self, problem: Problem, budget: Budget, moment: SecondMoment | None = None
     ) -> dict[str, GaussianNoise]:

@@ -133,6 +133,16 @@ class SufficientStatistics(Mechanism):
         label, stds = objective.bounds.label_bound, (cross.noise_std(facts), gram.noise_std(facts))
         return Solved(weights, MomentLaw(objective, label, known, ridge, *stds))
 
+    def expected_law(self, plan: Plan, n_records: float) -> MomentLaw:
+        """Return the law of the solution; its ridge is that of records without information."""
+        objective, d, facts = plan.problem.objective, plan.problem.dimension, plan.facts
+        noise = GaussianNoise(MomentSettings.of(plan).noise_multiplier)
+        gram, cross = NoisySum(SecondMoment(), noise), NoisySum(LabelMoment(objective.loss), noise)
+        stds = cross.noise_std(facts), gram.noise_std(facts)
+        return MomentLaw(
+            objective, objective.bounds.label_bound, None, noise_norm(stds[1], d), *stds
+        )
+
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Describe the noise on the moments."""
         multiplier = number(MomentSettings.of(plan).noise_multiplier)

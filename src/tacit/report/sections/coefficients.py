@@ -168,6 +168,7 @@ def inference_section(facts: ReportFacts) -> Markup | None:
         tag("p", _ABOUT),
         tag("ul", *compared) if compared else None,
         tag("p", found.remark) if found.remark else None,
+        tag("p", " ".join(found.advice)) if found.advice else None,
         table(caption, headings, rows),
     )
 

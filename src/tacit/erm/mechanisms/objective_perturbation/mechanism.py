@@ -231,6 +231,13 @@ class ObjectivePerturbation(Mechanism):
         bound = problem.objective.loss.lipschitz
         return Solved(weights, law, risk=shrunk_risk, count=count, slope_bound=bound)
 
+    def expected_law(self, plan: Plan, n_records: float) -> PerturbedMinimizerLaw:
+        """Return the law after adaptation to this many records, without a preconditioner."""
+        problem, perturbation = plan.problem, perturbation_of(plan)
+        if perturbation.count_noise or perturbation.moment_noise:
+            problem, perturbation = adapt_to_count(perturbation, problem, n_records)
+        return _law(problem, perturbation, plan.budget)
+
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Describe the noise on the objective."""
         return f"{perturbation_of(plan).in_words(number)} perturbs the objective once."
