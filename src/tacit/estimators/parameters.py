@@ -55,8 +55,8 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 @contextlib.contextmanager
-def postponed(category: type[Warning]) -> Iterator[list[str]]:
-    """Collect the warnings of a category, to be given after the result is kept.
+def postponed(kind: type[Warning]) -> Iterator[list[str]]:
+    """Collect the warnings of a kind, to be given after the result is kept.
 
     A warning may be an error, which would lose what is paid for.
 
@@ -71,14 +71,14 @@ def postponed(category: type[Warning]) -> Iterator[list[str]]:
     """
     said: list[str] = []
     with warnings.catch_warnings():
-        warnings.simplefilter("always", category)
+        warnings.simplefilter("always", kind)
         otherwise = warnings.showwarning
 
-        def show(message: Warning | str, kind: type[Warning], *where: Any, **more: Any) -> None:
-            if issubclass(kind, category):
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, kind):
                 said.append(str(message))
             else:
-                otherwise(message, kind, *where, **more)
+                otherwise(message, category, *where, **more)
 
         warnings.showwarning = show
         yield said
