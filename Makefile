@@ -18,7 +18,7 @@ PYTEST := $(THREADS) $(BIN)/python -m pytest -n 2 --durations=10
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: test test-slow test-all test-oldest golden wheel-test fuzz mutants demo docs lint format \
-	bench speed-gate trusted-code renamed commands reproduce clean \
+	bench speed-gate trusted-code registry renamed commands reproduce clean \
 	venv
 
 test: venv

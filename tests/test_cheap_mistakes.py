@@ -293,7 +293,7 @@ def test_nothing_is_charged(name: str) -> None:
 def test_an_accountant_of_a_part_is_no_accountant_of_the_whole() -> None:
     # It would be charged nothing, and somebody thinks that it was.
     own = Accountant(Budget(100.0, 1e-3))
-    with pytest.raises(ValueError, match="pass it to the pipeline"):
+    with pytest.raises(ValueError, match="to the pipeline"):
         PrivatePipeline([SCALER, ("model", logistic(own))]).fit(X, WORDS)
     for cls in (PrivateSearch, DisjointSearch):
         with pytest.raises(ValueError, match="pass it to the search"):

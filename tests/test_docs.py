@@ -55,6 +55,20 @@ def test_the_list_of_pages_names_every_page() -> None:
     assert [n for n in sorted(names) if not n.startswith("api/") and f"]({n})" not in listed] == []
 
 
+def test_the_readme_names_every_package() -> None:
+    """All but those that no user imports: the command line, and what estimators share."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    folder = Path(tacit.__file__).parent
+    names = {path.parent.name for path in folder.glob("*/__init__.py")} - {"cli", "estimators"}
+    assert [name for name in sorted(names) if f"`tacit.{name}`" not in text] == []
+
+
+def test_every_target_of_the_makefile_is_phony() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    (phony,) = re.findall(r"^\.PHONY:(.*)$", text, re.MULTILINE)
+    assert set(re.findall(r"^([a-z][\w-]*):(?!=)", text, re.MULTILINE)) == set(phony.split())
+
+
 def test_the_page_of_renamed_names_is_up_to_date() -> None:
     assert renamed.PAGE.read_text(encoding="utf-8") == renamed.page(), "run make renamed"
 

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression as Student
 from sklearn.naive_bayes import GaussianNB
 
 import tacit
+from tacit.datasets import Dataset
 from tacit.erm import (
     Box,
     FeasibleSet,
@@ -43,6 +44,12 @@ from tacit.saving import Certificate, inspect
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
 LABELS = np.where(ROWS[:, 0] > 0, 1.0, -1.0)
+
+
+def test_a_data_set_has_rows_to_train_on_and_to_test_on() -> None:
+    found = Dataset(ROWS[:9], LABELS[:9], ROWS[9:], LABELS[9:], ("a", "b"), "Made.")
+    assert len(found.train_rows) + len(found.test_labels) == len(ROWS)
+    assert found.train_unit is None, "each row is a person of its own"
 
 
 def test_minimising_returns_weights_and_their_promise() -> None:

@@ -28,6 +28,20 @@ _NO_CODE = {
     *(tokenize.ENCODING, tokenize.ENDMARKER),
 }
 
+# What queries, noise, events and the engine load besides themselves and `privacy/`;
+# tests/test_trusted_code.py compares this with their imports.
+BESIDES = {
+    "records/": "Opens records, clips them and sums them; the contributors below are part of it.",
+    "io/": "Reads tables: files, data frames and arrays.",
+    "schema/": "Turns columns into numbers by a public schema.",
+    "table_facts.py": "Public facts of a table that estimators and schemas share.",
+    "column_values.py": "Reads values of one column.",
+    "row_clipping.py": "Clips rows to their declared norm.",
+    "disk_arrays.py": "Arrays in temporary files.",
+    "arrays.py": "Type names of arrays.",
+    "checks.py": "Checks of parameters, with their messages.",
+}
+
 _HEAD = ["file", "lines", "what"]
 _PAGE = """\
 # What a checker reads
@@ -42,10 +56,13 @@ fails if it is out of date. Lines are those of code, without docstrings, comment
 
 {counts}
 
-What turns events into epsilon and adds them up (`privacy/` beside its events, {accounting} lines)
+What turns events into epsilon and adds them up ([accounting](#accounting), {n_accounting} lines)
 is checked against exact computations ([what would notice](audited_events.md)). That each record
 stays one record on its way from a file or a table is the part of `records/` and of the readers
-([known limits](known_limits.md)).
+([known limits](known_limits.md)). The code above also loads the following, which draws no noise and
+builds no event:
+
+{besides}
 
 ## Statistics
 
@@ -69,6 +86,12 @@ part. `NoisySum` joins a statistic with Gaussian, Laplace or spherical noise.
 ## Events
 
 {events}
+
+## Accounting
+
+`privacy/` beside its events.
+
+{accounting}
 
 ## Contributors
 
@@ -131,8 +154,8 @@ def first_line(path: Path) -> str:
 
 
 def files(folder: str) -> list[Path]:
-    """Return the files of a package."""
-    return sorted((SOURCES / "tacit" / folder).glob("*.py"))
+    """Return the files of a package and of the packages in it."""
+    return sorted((SOURCES / "tacit" / folder).rglob("*.py"))
 
 
 def name_of(path: Path) -> str:
@@ -242,14 +265,17 @@ def page() -> str:
     n_functions = _counted(len(elsewhere), "function")
     counts.append(["[Contributors elsewhere](#contributors)", n_functions, f"{lines:,}"])
     total = sum(int(row[2].replace(",", "")) for row in counts)
-    accounting = sum(len(code_lines(path)) for path in files("privacy"))
+    accounting = [path for path in files("privacy") if path not in read]
     of_functions = [
         [f"`{name}`", name_of(path), str(function_lines((path, name))), ", ".join(sorted(by))]
         for (path, name), by in sorted(elsewhere.items(), key=lambda item: item[0])
     ]
     tables = {
         "counts": _table(["part", "", "lines"], [*counts, ["**together**", "", f"**{total:,}**"]]),
-        "accounting": f"{accounting:,}",
+        "n_accounting": f"{sum(len(code_lines(path)) for path in accounting):,}",
+        "besides": _table(
+            ["files", "what they do"], ([f"`{name}`", what] for name, what in BESIDES.items())
+        ),
         "statistics": _table(
             ["statistic", "file", "sensitivity's proof", "contributors"], _statistics()
         ),
@@ -259,6 +285,7 @@ def page() -> str:
         "engine": _table(_HEAD, _listed(engine)),
         "noise": _table(_HEAD, _listed(files("noise"))),
         "events": _table(_HEAD, _listed(files("privacy/events"))),
+        "accounting": _table(_HEAD, _listed(accounting)),
         "contributors": _table(["function", "file", "lines", "named by"], of_functions),
         "allowed": _table(
             ["file", "names", "why"],

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tacit import cluster as cluster
     from tacit import datasets as datasets
     from tacit import deep as deep
+    from tacit import descriptive as descriptive
     from tacit import erm as erm
     from tacit import features as features
     from tacit import images as images
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from tacit import table_model as table_model
     from tacit import testing as testing
     from tacit import tuning as tuning
+    from tacit.descriptive import describe as describe
     from tacit.estimators.parameters import NobodyCountedWarning as NobodyCountedWarning
     from tacit.estimators.parameters import UndeclaredWarning as UndeclaredWarning
     from tacit.pipeline import PrivatePipeline as PrivatePipeline
@@ -51,6 +53,7 @@ _SUBPACKAGES = (
     "audit",
     "cluster",
     "datasets",
+    "descriptive",
     "erm",
     "features",
     "images",
@@ -87,6 +90,7 @@ _NAMES = {
     "TableModel": "table_model",
     "UndeclaredWarning": "estimators.parameters",
     "WeakPromiseWarning": "privacy.budget",
+    "describe": "descriptive",
     "load": "saving",
     "save": "saving",
 }

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from tacit.erm.objective import n_changed
 from tacit.erm.plan import NoiseError, unknown
-from tacit.estimators.parameters import UNDECLARED_ROW_NORM
+from tacit.estimators.parameters import DECLARED_CLASSES, UNDECLARED_ROW_NORM
+from tacit.estimators.summary import RESIDUAL_BOUND
 from tacit.features import GaussianKernel
 from tacit.kernel import KernelLogisticRegression, KernelRidge, KernelSVC
 from tacit.kernel.kernel_models import term_names
@@ -139,12 +140,17 @@ class Link:
     two_classes: str = "A positive coefficient speaks for the class {positive!r}."
     classes: str = "A positive coefficient speaks for its class and against the others."
 
-    def meaning(self, classes: Sequence[Any] | None) -> str:
-        """Return the sentence for a model of these classes, or of numbers."""
+    def meaning(self, classes: Sequence[Any] | None, positive: Any = None) -> str:
+        """Return the sentence for a model of these classes, or of numbers.
+
+        ``positive`` is the one of two classes that coefficients are told for, else the second.
+        """
         if classes is None:
             return self.number
         if len(classes) == 2:
-            return self.two_classes.format(positive=str(classes[1]))
+            return self.two_classes.format(
+                positive=str(classes[1] if positive is None else positive)
+            )
         return self.classes
 
 
@@ -305,10 +311,10 @@ ERRORS = ("estimates_", "standard_errors_")
 # Set if the range of the labels was declared, by the estimator or by a table's schema.
 RANGE = "label_range_"
 # Attributes that only some fits set.
-SOMETIMES = frozenset((NAMES, RANGE, *ERRORS))
+SOMETIMES = frozenset((NAMES, RANGE, DECLARED_CLASSES, RESIDUAL_BOUND, *ERRORS))
 _ROWS = ("n_features_in_", NAMES)
-_CLASSIFIER = ("coef_", "intercept_", "classes_", "row_norm_", *_ROWS)
-_REGRESSOR = ("coef_", "intercept_", "row_norm_", RANGE, *_ROWS)
+_CLASSIFIER = ("coef_", "intercept_", "classes_", DECLARED_CLASSES, "row_norm_", *_ROWS)
+_REGRESSOR = ("coef_", "intercept_", "row_norm_", RANGE, RESIDUAL_BOUND, *_ROWS)
 _LOCATION = ("location_", *_ROWS)
 # State of a local stream, from which it can continue. The server may see all of it.
 _STREAM = ("state_", "n_reports_", "sanitizer_", "learner_", "_stream", "_source", "_notes")

@@ -21,6 +21,29 @@ from tacit.arrays import Array, Mask
 
 
 @dataclass(frozen=True)
+class SourceColumn:
+    """A column of a raw table: how many features it became, and their greatest norm together.
+
+    Examples
+    --------
+    >>> from tacit.table_facts import SourceColumn
+    >>> SourceColumn("ward", n_features=3, norm=1.0).norm  # one feature of the three is 1
+    1.0
+    """
+
+    name: str
+    n_features: int
+    norm: float = math.inf
+
+    def __post_init__(self) -> None:
+        if self.n_features < 1 or not self.norm > 0.0:
+            raise ValueError(
+                f"a source column has at least one feature and a positive norm, got "
+                f"{self.n_features!r} and {self.norm!r}; leave out a column without features."
+            )
+
+
+@dataclass(frozen=True)
 class TableFacts:
     """The public facts about a table of numbers, and the assumptions under which they are public.
 
@@ -42,6 +65,8 @@ class TableFacts:
         Whether records are grouped by person; a person with all their records is then protected.
     ranges
         The least and the greatest value of each column, if known.
+    sources
+        The columns of the raw table that the features were made of, in their order, if known.
 
     Examples
     --------
@@ -58,6 +83,7 @@ class TableFacts:
     assumptions: tuple[str, ...] = ()
     of_people: bool = False
     ranges: tuple[tuple[float, float], ...] | None = None
+    sources: tuple[SourceColumn, ...] | None = None
 
     def parameters(self) -> dict[str, Any]:
         """Return the facts under the names of estimators' parameters."""
@@ -71,8 +97,15 @@ class TableFacts:
         return known
 
     def through(self, step: HandsOn) -> TableFacts:
-        """Return the facts of a transformer's output; the grouping by person is unchanged."""
-        return replace(facts_through(step, self), of_people=self.of_people)
+        """Return the facts of a transformer's output; the grouping by person is unchanged.
+
+        A step that keeps the names, such as a scaler, keeps the sources, and not their norms.
+        """
+        out = facts_through(step, self)
+        sources = self.sources if out.names == self.names else None
+        if sources is not None:
+            sources = tuple(replace(source, norm=math.inf) for source in sources)
+        return replace(out, of_people=self.of_people, sources=sources)
 
     def of_part(self, share: float) -> TableFacts:
         """Return the facts of a part of the records, with its approximate size if public."""

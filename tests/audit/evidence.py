@@ -19,7 +19,7 @@ _OURS = "tests/audit/test_evidence.py"
 # kind: (file, test, what it does)
 EVIDENCE: Mapping[str, tuple[str, str, str]] = {
     "best_of": (
-        "tests/privacy/accounting/test_private_selection.py",
+        "tests/privacy/accounting/test_best_of.py",
         "test_a_finite_mechanism_never_loses_more",
         "every order of three outputs, enumerated",
     ),
@@ -29,7 +29,7 @@ EVIDENCE: Mapping[str, tuple[str, str, str]] = {
         "four outcomes, enumerated",
     ),
     "exponential_mechanism": (
-        "tests/preprocessing/test_quantile_bounds.py",
+        "tests/preprocessing/test_quantiles.py",
         "test_the_exact_density_keeps_the_promise",
         "the densities of neighbouring tables, compared",
     ),
@@ -65,7 +65,7 @@ EVIDENCE: Mapping[str, tuple[str, str, str]] = {
     ),
     "non_private": (_OURS, "test_what_is_not_private_has_no_epsilon", "no finite epsilon at all"),
     "one_of": (
-        "tests/privacy/accounting/test_private_selection.py",
+        "tests/privacy/accounting/test_best_of.py",
         "test_one_of_is_the_worst",
         "the greatest of the profiles",
     ),

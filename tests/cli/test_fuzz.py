@@ -78,6 +78,7 @@ def test_tables(
     outcome_is_clean(None, "predict", model, path, "--proba", "--json")
     outcome_is_clean(None, "schema", "draft", path, "--target", "income")
     outcome_is_clean(None, "schema", "check", path, "--schema", schema)
+    outcome_is_clean(None, "describe", path, "--schema", schema, "-e", 1, "--by", "sex")
 
 
 @pytest.mark.slow
@@ -91,6 +92,7 @@ def test_schemas(tmp_path: Path, tables: dict[str, bytes], data: st.DataObject) 
     out = tmp_path / "m.tacit"
     outcome_is_clean(out, "fit", table, "--schema", path, "-e", 1, "-o", out)
     outcome_is_clean(None, "plan", "--rows", 100, "--schema", path, "-e", 1)
+    outcome_is_clean(None, "describe", table, "--schema", path, "-e", 1)
 
 
 @FUZZ
@@ -104,7 +106,9 @@ def test_models(tmp_path: Path, model: Path, data: st.DataObject) -> None:
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize("command", ["fit", "plan", "predict", "inspect", "compare", "schema"])
+@pytest.mark.parametrize(
+    "command", ["describe", "fit", "plan", "predict", "inspect", "compare", "schema"]
+)
 @FUZZ
 @given(words=st.lists(st.text(max_size=8).filter(lambda word: word != "--debug"), max_size=6))
 def test_words(command: str, words: list[str]) -> None:

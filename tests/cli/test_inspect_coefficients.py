@@ -56,8 +56,9 @@ def test_two_classes_have_one_row_a_feature(model: Path) -> None:
     rows, fitted = read(run("inspect", model, "--coefficients", "--csv").stdout), load(model)
     assert [row["name"] for row in rows] == ["age", "sex=f", "sex=m", "hours", "intercept"]
     values = [*fitted.estimator_.coef_.ravel(), *fitted.estimator_.intercept_]
-    assert [float(row["value"]) for row in rows] == values
-    assert {row["class"] for row in rows} == {"low"}  # of high and low, what is positive is low
+    # The schema declares low, then high; coef_ is of low, the second of the sorted classes.
+    assert [float(row["value"]) for row in rows] == [-value for value in values]
+    assert {row["class"] for row in rows} == {"high"}
 
 
 def test_a_pipe_gets_a_table_by_size(three: Path) -> None:

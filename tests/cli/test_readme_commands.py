@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tacit.cli.app import all_commands
 from tests.cli.helpers import run
 
 README = Path(__file__).parents[2] / "README.md"
@@ -41,6 +42,12 @@ def test_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         schema.write_text(re.sub(r",?\s*confirmed = false", "", schema.read_text()))
     assert "differentially private with epsilon = 1.0" in result.output
     assert Path("report.html").stat().st_size > 0
+
+
+def test_the_readme_names_every_command() -> None:
+    text = README.read_text(encoding="utf-8")
+    words = {"ledger" if name.startswith("ledger ") else name for name in all_commands()}
+    assert [name for name in sorted(words) if f"tacit {name}" not in text] == []
 
 
 def test_the_other_commands_are_targets_of_the_makefile() -> None:

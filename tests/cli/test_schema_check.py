@@ -62,9 +62,16 @@ def test_counts_are_shown_and_no_value_is(odd: Path, schema: Path) -> None:
 
 
 def test_a_fit_says_nothing_of_it(odd: Path, schema: Path) -> None:
-    result = run("fit", odd, "--schema", schema, "-e", 1, "-o", odd.parent / "m.tacit")
-    assert result.exit_code == 0
-    assert result.stderr == ""
+    plain = write_csv(odd.parent / "plain.csv", rows(1200))
+    said = []
+    for number, path in enumerate((odd, plain)):
+        out = odd.parent / f"m{number}.tacit"
+        result = run("fit", path, "--schema", schema, "-e", 1, "-o", out)
+        assert result.exit_code == 0
+        said.append(result.stderr)
+    # The same sentence, whether or not there is something that it could tell of.
+    assert said[0] == said[1]
+    assert len(said[0].splitlines()) == 1
 
 
 def test_json(odd: Path, schema: Path) -> None:
@@ -145,3 +152,45 @@ def test_bad_schemas(people: Path, schema: Path, what: str) -> None:
 def test_every_column_ignored(people: Path, schema: Path) -> None:
     schema.write_text("[columns]\n" + SCHEMA.splitlines()[1] + "\n")
     assert "nothing to check" in refused("schema", "check", people, "--schema", schema)
+
+
+def test_lines_that_are_no_records_are_counted_and_explained(tmp_path: Path, schema: Path) -> None:
+    table = rows(1200)
+    lines = ["id,age,sex,hours,income", *(",".join(row) for row in table)]
+    for place in range(1, 400):
+        id_, age, *rest = table[place - 1]
+        lines[place] = ",".join([id_, age, f'"{SECRET}\n{SECRET}"', *rest[1:]])
+    path = tmp_path / "broken.csv"
+    path.write_text("\n".join(lines) + "\n")
+    result = run("schema", "check", path, "--schema", schema)
+    assert "399 of 1,599 lines are no records, and are left out: a quotation" in result.stderr
+    assert "399 of 1,599 lines are no records, and are left out: they have more" in result.stderr
+    assert "tacit table import makes records of such lines" in result.stderr
+    assert SECRET not in result.output
+    draft = run("schema", "draft", path, "--target", "income")
+    assert "399 of 1,599 lines are no records" in draft.stderr
+    record = json.loads(run("schema", "check", path, "--schema", schema, "--json").stdout)
+    assert record["lines"]["open_quotes"] == record["lines"]["wrong_fields"] == 399
+    assert record["lines"]["records"] == 801
+
+
+def test_text_in_another_encoding_is_named_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "latin.csv"
+    lines = ["sex,age", *["m\u00e4nnlich,30", "weiblich,40"] * 30]
+    path.write_bytes("\n".join(lines).encode("latin-1"))
+    result = run("schema", "draft", path)
+    assert "30 of 60 lines have text that is not UTF-8" in result.stderr
+    assert "--encoding cp1252 or latin-1" in result.stderr
+    assert "nnlich" not in result.output
+    assert 'values = ["weiblich"]' in result.stdout
+    assert "some are not text in UTF-8, and left out here" in result.stdout
+    path.write_bytes("\n".join(["m\u00e4nnlich,age", "1,2"]).encode("latin-1"))
+    assert "--encoding cp1252" in refused("schema", "draft", path)
+
+
+def test_a_workbook_is_called_one_whatever_its_name(tmp_path: Path, schema: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_bytes(b"PK\x03\x04" + bytes(60))
+    sentence = refused("schema", "check", path, "--schema", schema)
+    assert "is an Excel workbook (.xlsx)" in sentence
+    assert "tacit table import" in sentence

@@ -8,7 +8,18 @@ from typer.testing import CliRunner, Result
 
 from tacit.cli import schema as schema_confirm
 from tacit.cli.app import app
-from tacit.schema import Category, ClassTarget, Ignored, Number, Schema
+from tacit.schema import (
+    Age,
+    Boolean,
+    Category,
+    ClassTarget,
+    Fill,
+    Ignored,
+    Indicator,
+    Intervals,
+    Number,
+    Schema,
+)
 from tests.cli.helpers import refused, run
 
 DRAFT = """\
@@ -185,3 +196,72 @@ def test_what_is_no_schema(tmp_path: Path, content: str) -> None:
     refused("schema", "confirm", path)
     assert path.read_text() == content
     refused("schema", "confirm", tmp_path / "none.toml")
+
+
+def test_lists_need_no_quotes(draft: Path) -> None:
+    result = answered(draft, "y", "y", "e", "jan, feb, mar", "e", '"no, thanks", yes_please', "q")
+    assert result.exit_code == 0, result.output
+    assert Schema.from_file(draft).columns[2] == Category("town", ("jan", "feb", "mar"))
+    assert "Invalid" in result.stderr  # a word without quotes beside one with them
+
+
+def test_keys_are_changed_one_by_one(draft: Path) -> None:
+    result = answered(
+        draft,
+        *("c", "kind = age", "format = %d.%m.%Y", "missing_codes = 01.01.1900", ""),
+        *("2026-01-31", "0", "110"),
+        *("c", "log = yes", "missing = { value = 40 }", "missing_codes = 9999, NA", "per = 2", ""),
+        *("c", "reference = Oslo", "missing = indicator", "fold_case = true", ""),
+        "y",
+    )
+    assert result.exit_code == 0, result.output
+    born, age, town, _ = Schema.from_file(draft).columns
+    assert born == Age(
+        "name", "2026-01-31", 0, 110, format="%d.%m.%Y", missing_codes=("01.01.1900",)
+    )
+    codes = ("9999", "NA")
+    assert age == Number("age", 10, 90, log=True, missing=Fill(40), missing_codes=codes, per=2)
+    assert town == Category(
+        "town", ("Oslo", "Rome"), missing=Indicator(), reference="Oslo", fold_case=True
+    )
+    assert "every line is confirmed" in result.stdout
+
+
+def test_a_kind_is_changed_with_the_keys_it_needs(draft: Path) -> None:
+    result = answered(
+        draft,
+        *("c", "kind = category", "", "a, b"),
+        *("c", "kind = intervals", "", "30, 60"),
+        *("c", "kind = target", "", "c", "kind = boolean", "true = Oslo", "false = Rome", ""),
+        *("c", "kind = category", ""),
+    )
+    assert result.exit_code == 0, result.output
+    assert "kind = 'target' a second time" in result.stderr
+    schema = Schema.from_file(draft)
+    assert schema.columns[:3] == (
+        Category("name", ("a", "b")),
+        Intervals("age", (30, 60)),
+        Boolean("town", ("Oslo",), ("Rome",)),
+    )
+    assert schema.target is None
+    assert schema.columns[-1] == Category("ill", ("no", "yes"))
+
+
+def test_a_key_without_a_value_is_taken_out_and_wrong_ones_are_refused(draft: Path) -> None:
+    result = answered(
+        draft, "y", "c", "lower =", "", "c", "colour = red", "", "c", "kind = x", "", "q"
+    )
+    assert result.exit_code == 0, result.output
+    assert "lower is not declared" in result.stderr
+    assert "the key 'colour' is not known" in result.stderr
+    assert "kind = 'x' is not known" in result.stderr
+    assert Schema.from_file(draft).unconfirmed == ("age", "town", "ill")
+
+
+def test_going_back(draft: Path) -> None:
+    result = answered(draft, "b", "i", "y", "b", "b", "y", "e", "0", "120", "y", "q")
+    assert result.exit_code == 0, result.output
+    assert "This is the first line." in result.stderr
+    assert result.stdout.startswith(f"{draft}: 2 accepted, 1 edited, 0 ignored; 1 still")
+    name, age, *_ = Schema.from_file(draft).columns
+    assert (name, age) == (Ignored("name"), Number("age", 0, 120))

@@ -20,6 +20,7 @@ from torch import nn
 import tacit
 from tacit.deep import AutomaticClip, NeuralClassifier, NeuralRegressor
 from tacit.deep.neural_network import NETWORKS
+from tacit.estimators.parameters import DECLARED_CLASSES
 from tacit.privacy import Accountant, Budget, BudgetExceeded
 from tacit.registry import ELSEWHERE, NAMES, ModelSpec, Predicts, spec_of
 from tacit.saving import CannotSave, NotAModel
@@ -70,7 +71,10 @@ class TestDeclared:
         for rows, names in ((example.rows, set()), (frame, {NAMES})):
             model = fit(made(spec, example), rows, example.labels)
             left = set(vars(model)) - set(model.get_params(deep=False))
-            assert left == (set(spec.released) - {NAMES}) | names | {"privacy_", "plan_"}
+            assert left == (set(spec.released) - {NAMES, DECLARED_CLASSES}) | names | {
+                "privacy_",
+                "plan_",
+            }
 
     def test_files(self, spec: ModelSpec, tmp_path: Path) -> None:
         model, rows = fitted(spec, accountant=Accountant(Budget(9.0, 1e-3)), hidden=[5, 4])

@@ -29,6 +29,7 @@ def maps(**known: Any) -> dict[str, Any]:
         "cubes": PolynomialFeatures(3, **known),
         "logarithms": Logarithms(0.3, **known),
         "interactions": Interactions(**known),
+        "an interaction": Interactions([(2, 0)], **known),
         "splines": SplineFeatures(**known),
         "some splines": SplineFeatures(4, 2, columns=[1], **known),
         "lines": SplineFeatures(3, 1, columns=[0, 2], **known),

@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 
 import tacit
+from tacit.estimators.parameters import DECLARED_CLASSES
 from tacit.images import ScatteringClassifier, scattering_classifier
 from tacit.images.scattering_classifier import NETWORKS
 from tacit.linear_model import LogisticRegression
@@ -209,7 +210,7 @@ def test_a_fit_leaves_what_is_declared_and_is_saved(
     fitted = model(**told).fit(rows, across)
     assert spec_of(fitted) is SPEC
     left = set(vars(fitted)) - set(fitted.get_params(deep=False))
-    assert left == (set(SPEC.released) - {NAMES}) | {"privacy_", "plan_"}
+    assert left == (set(SPEC.released) - {NAMES, DECLARED_CLASSES}) | {"privacy_", "plan_"}
     assert SPEC.n_terms(fitted) == fitted.coef_.shape[1]
     kinds = {name.partition("_")[0] for name in scattering_classifier.term_names(fitted)}
     assert kinds == ({"wave", "mean", "spread"} if photographs else {"wave"})

@@ -113,3 +113,20 @@ def test_a_line_is_read_last_as_it_is_before_another(tmp_path, end, block):
 
     for line in [b"1,2\r", b"1,2\r\r", b"1," + b"2" * (block - 3), b"1," + b"2" * (block - 4)]:
         assert found(line, b"3,4") == [*found(line), b"4"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_as_many_lines_are_counted_as_records_as_are_read(tmp_path, end):
+    from random import Random
+
+    from tacit.io.csv_file import CsvFile
+    from tests.testing.readers.lines import HEADER, hostile_lines
+
+    hostile = hostile_lines(Random(1), ",", 4096)
+    for kind, line in hostile.items():
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.csv"
+        path.write_bytes(end.encode().join([HEADER, b"1,2,3,4,5,6", line, b"1,2,3,4,5,6", b""]))
+        file = CsvFile(path, "x", ",", False, block=4096)
+        counts = file.line_counts()
+        n_read = sum(batch.num_rows for batch in file.batches(["age"]))
+        assert counts.records == n_read, kind

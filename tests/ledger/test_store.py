@@ -52,7 +52,7 @@ def test_the_last_part_decides(name: str) -> None:
     budget = Budget(1.0, 1e-6)
     terms = Terms("0" * 32, budget, rule_for(name, budget))
     assert not isinstance(terms.rule, Odometer)
-    others = (0,) * (len(terms.most) - 1)
+    others = (0,) * (len(terms.limits) - 1)
     assert LIMIT == WHOLE + 10**6  # the 10^12th part that accountants allow for rounding
     assert terms.fits((LIMIT, *others))
     assert not terms.fits((LIMIT + 1, *others))

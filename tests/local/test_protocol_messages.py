@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tacit.ledger.store import sealed
 from tacit.local.protocol import Question, Reason, Rejected, Report
+from tests.local.protocol_helpers import sealed
 
 TASK = bytes(range(16))
 TOKEN = bytes(range(16, 32))

@@ -37,7 +37,7 @@ from tacit.privacy import filters as filters_module
 from tacit.privacy.accounting.dominating import first_price
 from tacit.privacy.accounting.gaussian_profile import gaussian_delta, gaussian_mu
 from tacit.privacy.events import LogCoshObjective
-from tacit.privacy.filters import GAUSSIAN_SHARE, LEAK_SHARE, SUM_SHARE, Charge, Totals
+from tacit.privacy.filters import GAUSSIAN_SHARE, LEAK_SHARE, SUM_SHARE, Charge, Totals, _limit
 
 Array = npt.NDArray[np.float64]
 
@@ -269,7 +269,7 @@ class FirstPriceForAll(SumOrGaussian):
     def cost(self, charge: Charge) -> Totals:
         epsilon, delta, now, later, leak = super().cost(charge)
         e, d = self.budget.epsilon, GAUSSIAN_SHARE * self.budget.delta
-        first = first_price(charge.event, self._leak, self._squared_mu(self.budget), e, d)
+        first = first_price(charge.event, self._leak, _limit(self.budget), e, d)
         return epsilon, delta, min(now, first), min(later, first), leak
 
 

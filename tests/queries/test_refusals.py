@@ -43,7 +43,7 @@ from tacit.queries import (
     split_budget,
 )
 from tacit.queries.moments import LeastEigenvalue
-from tacit.queries.session import ExchangedFor, Reweighted, Sequence, exchanged
+from tacit.queries.session import CorrelatedSteps, ExchangedFor, Reweighted, exchanged
 from tacit.queries.votes import GreatestCounts, Leads, Votes
 from tacit.records import Bounds, MemoryRecords
 from tacit.records.grouped import PeopleInMemory
@@ -79,7 +79,7 @@ PRICE = Gaussian(2.0)
 NONE: Counter[Event] = Counter()
 
 
-@pytest.mark.parametrize("rule", [Exactly(3), AtMost(3), Sequence(3)])
+@pytest.mark.parametrize("rule", [Exactly(3), AtMost(3), CorrelatedSteps(3)])
 def test_a_price_is_the_planned_one_and_asked_so_often(rule: Any) -> None:
     assert rule.allows(PRICE, PRICE, NONE)
     assert rule.allows(PRICE, PRICE, Counter({PRICE: 2}))
@@ -97,7 +97,7 @@ def test_what_is_adapted_is_covered_and_asked_so_often() -> None:
 
 
 def test_a_run_of_any_length_may_end() -> None:
-    for rule in (AtMost(3), GaussianSum(), ExchangedFor(("a",)), Sequence(3)):
+    for rule in (AtMost(3), GaussianSum(), ExchangedFor(("a",)), CorrelatedSteps(3)):
         assert rule.is_met(NONE)
     for once in (Exactly(), CoveredBy()):
         assert not once.is_met(NONE)
@@ -106,8 +106,8 @@ def test_a_run_of_any_length_may_end() -> None:
 
 def test_a_rule_says_how_often_it_is_charged() -> None:
     """Once unless it says more; what is asked in the place of others is charged with them."""
-    for rule in (Exactly(), AtMost(), GaussianSum(), CoveredBy(), Sequence(5)):
-        assert rule.n == 1
+    for rule in (Exactly(), AtMost(), GaussianSum(), CoveredBy(), CorrelatedSteps(5)):
+        assert rule.n_charged == 1
         assert composed({"a": Slot(PRICE, rule)}) == PRICE
     slots = {"a": Slot(PRICE), "b": Slot(Gaussian(3.0))}
     both = Composed((PRICE, Gaussian(3.0)))

@@ -40,7 +40,7 @@ from tacit.queries import (
     Slot,
     composed,
 )
-from tacit.queries.session import ExchangedFor, Sequence, exchanged
+from tacit.queries.session import CorrelatedSteps, ExchangedFor, exchanged
 from tacit.records import MemoryRecords, Sample
 from tacit.records.grouped import PeopleInMemory
 from tacit.records.privacy_unit import people_of
@@ -269,7 +269,7 @@ def test_only_what_dominates_a_gaussian_is_exchanged(event: Event) -> None:
 
 
 def test_a_sequence_is_charged_once_for_all_its_steps() -> None:
-    slots = {"steps": Slot(Gaussian(2.0), Sequence(3))}
+    slots = {"steps": Slot(Gaussian(2.0), CorrelatedSteps(3))}
     assert composed(slots) == Gaussian(2.0)
     one = session(slots)
     for _ in range(3):

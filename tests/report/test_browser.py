@@ -20,6 +20,8 @@ from typing import Any
 
 import pytest
 
+import tacit
+from tacit.descriptive import Description
 from tacit.ledger import Ledger
 from tacit.privacy import Budget, Gaussian, Guarantee, PureEpsilon
 from tacit.report import (
@@ -27,6 +29,7 @@ from tacit.report import (
     AccuracyPoint,
     ReportFacts,
     facts_of,
+    write_description,
     write_ledger,
     write_report,
 )
@@ -94,7 +97,17 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         write_report(folder / f"{name}.html", content)
     for name in ("ledger", "long ledger"):
         write_ledger(folder / f"{name}.html", ledger(folder / name, LONG if "long" in name else ""))
+    for name in ("description", "long description"):
+        described = description(LONG if "long" in name else "ward")
+        write_description(folder / f"{name}.html", described, title="Patients")
     return {name: folder / f"{name}.html" for name in PAGES}
+
+
+def description(name: str) -> Description:
+    """Return a description by groups; ``name`` is that of a column and of one of its levels."""
+    schema = Schema((Number("age", 0, 100), Category(name, (name, "b", "c"))))
+    table = {"age": [float(i % 100) for i in range(3000)], name: [name, "b", "c"] * 1000}
+    return tacit.describe(table, schema, epsilon=2.0, by=name)
 
 
 def ledger(path: Path, text: str) -> Ledger:
@@ -141,6 +154,7 @@ def long_facts() -> ReportFacts:
 
 
 PAGES = ["everything", "table", "void", "long", "ledger", "long ledger"]
+PAGES += ["description", "long description"]
 
 
 def show(browser: Any, page: Path, width: int = DESKTOP, dark: bool = False) -> None:

@@ -280,3 +280,28 @@ def test_any_table_has_a_draft_or_a_table_error(tmp_path, records, headless):
     except TableError:
         return
     assert Schema.from_dict(tomllib.loads(text)).unconfirmed
+
+
+def test_codes_of_a_code_book_are_no_numbers(tmp_path):
+    codes = [str(250 + i / 100) for i in range(300)] + ["V58", "V57.1", "E849"]
+    frame = {"diag": codes * 2, "few": (["276", "648", "8", "V58"] * 152)[:606]}
+    pd.DataFrame(frame).to_csv(tmp_path / "x.csv", index=False)
+    text = draft_schema(tmp_path / "x.csv")
+    schema = Schema.from_dict(tomllib.loads(text))
+    assert schema.columns == (Ignored("diag"), Category("few", ("276", "648", "8", "V58")))
+    assert text.count("looks like codes of a code book") == 2
+
+
+def test_codes_of_missing_values_are_guessed(tmp_path):
+    ages = [*range(18, 90), 9999]
+    frame = {"age": ages, "n": [*range(60, 132), 99], "t": [*np.linspace(0.5, 9, 72), -1]}
+    frame["word"] = [*map(str, np.linspace(0.5, 9, 72)), "unknown"]
+    pd.DataFrame(frame).to_csv(tmp_path / "x.csv", index=False)
+    text = draft_schema(tmp_path / "x.csv")
+    age, n, t, word = Schema.from_dict(tomllib.loads(text)).columns
+    assert age == Number("age", 10, 90, missing_codes=("9999",))
+    assert n == Number("n", 60, 140)  # 99 lies among the others
+    assert t == Number("t", 0, 9, missing_codes=("-1",))
+    assert word == Number("word", 0, 9)
+    assert text.count("missing_codes were guessed too") == 2
+    assert "some are words and not read" in text

@@ -10,6 +10,7 @@ from tacit import __version__
 from tacit.cli.audit import audit
 from tacit.cli.compare import compare
 from tacit.cli.demo import demo
+from tacit.cli.describe import describe
 from tacit.cli.evaluate import evaluate
 from tacit.cli.fit import fit
 from tacit.cli.inspect import inspect
@@ -20,6 +21,7 @@ from tacit.cli.plan import plan
 from tacit.cli.predict import predict
 from tacit.cli.running import CommandGroup
 from tacit.cli.schema import schema
+from tacit.cli.table import table
 
 MANUAL = """\
 Train models on sensitive tables, with a differential-privacy guarantee.
@@ -33,10 +35,11 @@ See it work, on a real health survey, in under a minute:
   tacit demo
 
 \b
-From a table to a private model:
+From a table to a private model (of an Excel export: tacit table import):
   tacit schema draft people.csv --target income --out schema.toml
   tacit schema confirm schema.toml
   tacit schema check people.csv --schema schema.toml
+  tacit describe people.csv --schema schema.toml --epsilon 0.5 --by sex
   tacit plan --rows 30000 --schema schema.toml --epsilon 1
   tacit fit people.csv --schema schema.toml --epsilon 1 --delta 1e-6 \\
       --model logistic --out model.tacit --report report.html
@@ -102,8 +105,8 @@ def _options(
 
 # Every command is said here, in the order of the help. The help, docs/commands.md and the tests
 # that walk all commands follow from it.
-COMMANDS = (demo, plan, fit, pate, evaluate, predict, inspect, compare, audit)
-GROUPS = {"schema": schema, "ledger": ledger}
+COMMANDS = (demo, describe, plan, fit, pate, evaluate, predict, inspect, compare, audit)
+GROUPS = {"table": table, "schema": schema, "ledger": ledger}
 
 for _command in COMMANDS:
     app.command()(with_option_blocks(_command))

@@ -141,5 +141,7 @@ def show_metrics(found: Evaluation) -> None:
             for label, row in zip(found.confusion.classes, found.confusion.cells, strict=True)
         ]
         output.table("Confusion matrix", header, lines)
+    if found.about_positive:
+        output.note(found.about_positive)
     for name, why in found.refused.items():
         output.note(f"{name} is refused: {why}")

@@ -203,7 +203,7 @@ def write_model_report(path: Path, model: Any, accuracy: Any = None) -> None:
     """Write the report of a fitted model."""
     from tacit.report import facts_of, write_report
 
-    write_report(path, facts_of(model, accuracy=accuracy, made_on=_today()))
+    write_report(path, facts_of(model, accuracy=accuracy, made_on=today()))
 
 
 def write_comparison(path: Path, curves: Any, picture: Any, budget: str) -> None:
@@ -213,7 +213,7 @@ def write_comparison(path: Path, curves: Any, picture: Any, budget: str) -> None
 
     title = f"Comparison: {curves.model} of {curves.target}"
     remark = f"{curves.rule} {budget}".strip()
-    page = render_comparison(title, picture, remark=remark, made_on=_today())
+    page = render_comparison(title, picture, remark=remark, made_on=today())
     write_whole(path, page.encode("utf-8"))
 
 
@@ -222,7 +222,7 @@ def write_evaluation(path: Path, title: str, evaluation: Any) -> None:
     from tacit.report.write import render_evaluation
     from tacit.saving.container import write_whole
 
-    write_whole(path, render_evaluation(title, evaluation, made_on=_today()).encode("utf-8"))
+    write_whole(path, render_evaluation(title, evaluation, made_on=today()).encode("utf-8"))
 
 
 def write_student(path: Path, title: str, model: Any, scores: Any) -> None:
@@ -230,8 +230,9 @@ def write_student(path: Path, title: str, model: Any, scores: Any) -> None:
     from tacit.report.pages import render_student
     from tacit.saving.container import write_whole
 
-    write_whole(path, render_student(title, model, scores, made_on=_today()).encode("utf-8"))
+    write_whole(path, render_student(title, model, scores, made_on=today()).encode("utf-8"))
 
 
-def _today() -> str:
+def today() -> str:
+    """Return the date, for a page."""
     return datetime.date.today().isoformat()

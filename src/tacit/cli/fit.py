@@ -197,6 +197,8 @@ def fit(
             accountant=accountant,
         )
     warn_if_weak(epsilon, delta, declared.n_records)
+    if is_text_table(data):
+        output.note(_LINES)
     with room_for(out, report), postponed(NobodyCountedWarning) as nobody:
         if scheduler is not None:
             with connected(scheduler, tls_ca, tls_cert, tls_key) as client:
@@ -224,6 +226,25 @@ def fit(
             "with the table, and the delimiter, before you use it; if the table has so few "
             "records, declare n_records in the schema."
         )
+
+
+# Said of every CSV: whether it has such lines is private, so a fit may not tell.
+_LINES = (
+    "Lines of a CSV that are no complete records are left out, and a fit may not say how many; "
+    "tacit schema check counts them."
+)
+
+
+def is_text_table(data: str) -> bool:
+    """Return whether the names of a table's files are those of CSV files.
+
+    Examples
+    --------
+    >>> from tacit.cli.fit import is_text_table
+    >>> is_text_table("part-*.csv.gz"), is_text_table("visits.parquet")
+    (True, False)
+    """
+    return data.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
 
 
 def read_schema(path: Path, target: str | None, unit: str | None = None) -> Schema:

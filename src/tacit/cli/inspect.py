@@ -58,14 +58,14 @@ def terms_of(model: Any) -> Terms:
     >>> [(term.output, term.kind, term.name) for term in terms.rows][1:]
     [('yes', 'feature', 'feature 2'), ('yes', 'intercept', 'intercept')]
     """
+    from tacit.estimators.parameters import positive_class
     from tacit.report import facts_of
 
     found = facts_of(model).coefficients
     if found is None:
         raise Refused("the model has no coefficients; leave --coefficients out.")
     estimator = getattr(model, "estimator_", model)
-    classes = [str(label) for label in getattr(estimator, "classes_", ())]
-    of_two = classes[1] if len(classes) == 2 else ""
+    of_two = str(positive_class(estimator)) if len(getattr(estimator, "classes_", ())) == 2 else ""
     rows = tuple(
         Term(
             row.output or of_two,
@@ -76,7 +76,8 @@ def terms_of(model: Any) -> Terms:
         )
         for row in found.rows
     )
-    return Terms(rows, (found.meaning, found.about_errors))
+    said = (found.meaning, found.about_errors, found.on_bias)
+    return Terms(rows, tuple(filter(None, said)))
 
 
 def write_csv(terms: Terms) -> None:

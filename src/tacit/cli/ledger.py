@@ -473,7 +473,7 @@ def _check_declared(
     from tacit.ledger.rules import analyst_of, declared, partition_of
     from tacit.ledger.state import State
 
-    state = State((0,) * len(terms.most))
+    state = State((0,) * len(terms.limits))
     for name, epsilon in shares.items():
         state = declared(analyst_of(terms, name, epsilon), state)
     for name in partitions or ():

@@ -27,9 +27,11 @@ _NOT_PRIVATE = (
     "them would be read off the data."
 )
 _NUMBERS = "values are not numbers, and count as missing; write numbers as 1234.5, with a point"
+_DATES = "values are not dates in the declared format, and count as missing"
 _SAID = {
-    "number": _NUMBERS,
-    "intervals": _NUMBERS,
+    **dict.fromkeys(("age", "year", "weekday"), _DATES),
+    **dict.fromkeys(("number", "open_number", "intervals"), _NUMBERS),
+    "open_category": "values are none of the learned words, and count as none of them",
     "category": "values are none that the schema declares, and count as none of them; words are "
     "compared letter by letter",
     "boolean": "values are none of the words that the schema declares, and count as missing; words "
@@ -57,8 +59,9 @@ def check(
     A fit treats such values as missing without a warning, because their number is private. Shows
     for every column that is not ignored how many values are missing, unreadable (no number, not a
     declared word) or clipped (outside the declared bounds). Records whose target is missing or
-    unreadable are left out of a fit. Only counts are shown, never a value, but without noise: show
-    them only to people who may see the table.
+    unreadable are left out of a fit, and so are lines of a CSV that are no records; they are
+    counted and explained too. Only counts are shown, never a value, but without noise: show them
+    only to people who may see the table.
 
     \b
     Examples:
@@ -66,6 +69,7 @@ def check(
       tacit schema check people.csv --schema schema.toml --json | jq '.columns[].unreadable'
     """  # noqa: D301
     from tacit.cli.fit import read_schema
+    from tacit.io.reading import line_counts
     from tacit.schema import check_file
 
     with before_records():
@@ -73,10 +77,14 @@ def check(
     output.note(_NOT_PRIVATE)
     with output.progress("reading the table") as step:
         checks = check_file(data, declared, delimiter=delimiter, progress=step)
+    lines = line_counts(data, delimiter=delimiter)
     if as_json:
-        output.document({"private": False, "columns": [vars(column) for column in checks]})
+        columns = [vars(column) for column in checks]
+        output.document({"private": False, "lines": vars(lines), "columns": columns})
         return
     _show(checks)
+    for sentence in lines.sentences():
+        output.note(sentence)
     for sentence in unreadable(checks):
         output.note(sentence)
 
@@ -110,31 +118,53 @@ def _show(checks: Sequence[ColumnCheck]) -> None:
     output.table("How the table is read", _HEADER, rows, texts=2)
 
 
-_QUESTION = "  [y]es, [e]dit, [i]gnore or [q]uit? "
+_QUESTION = "  [y]es, [e]dit, [c]hange, [i]gnore, [b]ack or [q]uit? "
 _INTRODUCTION = """\
 Each line was guessed from the data. Could you have written it without the
 data, from a code book or common sense?
   y  yes, this is known without the data
   e  edit it: write what is known
+  c  change a key: kind, log, missing, missing_codes, reference, per, ...
   i  ignore the column; it will not be read
+  b  go back to the line before
   q  quit, and keep the answers given so far (Ctrl-C keeps none)
 """
+_CHANGE = """\
+  Write a key and its value, one a line, and Enter alone at the end. A key
+  without a value is taken out. For instance:
+    kind = category
+    values = jan, feb, mar
+    missing = indicator
+    missing_codes = 9999, NA
+"""
 _EDITED = ("lower", "upper", "cuts", "values", "classes")
+_LISTS = ("cuts", "values", "classes", "true", "false", "missing_codes")
+_FLAGS = ("log", "fold_case")
+_AMOUNTS = ("lower", "upper", "per", "max_values")
+# A category and a target declare the same, under other names.
+_RENAMED = {"target": ("values", "classes"), "category": ("classes", "values")}
+_ACTIONS = ("accepted", "edited", "ignored")
 
 
 @dataclass
 class _Answers:
-    """The schema as answered so far, and the action taken on each column."""
+    """The schema as answered so far, and the last action taken on each column."""
 
     schema: Schema
-    done: dict[str, list[str]] = field(
-        default_factory=lambda: {"accepted": [], "edited": [], "ignored": []}
-    )
+    actions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def done(self) -> dict[str, list[str]]:
+        """The columns by action."""
+        return {
+            action: [name for name, taken in self.actions.items() if taken == action]
+            for action in _ACTIONS
+        }
 
     def take(self, name: str, line: dict[str, Any], what: str) -> None:
         """Replace the line of a column; a SchemaError leaves the schema unchanged."""
         self.schema = _with_line(self.schema, name, line)
-        self.done[what].append(name)
+        self.actions[name] = what
 
 
 def confirm(
@@ -148,8 +178,9 @@ def confirm(
 ) -> None:
     """Confirm the guessed lines of a draft, one by one.
 
-    For each line, accept it if it is known without the data, edit it, ignore its column,
-    or quit. The file is written once, as a whole, at the end or when you quit; other lines and your
+    For each line, accept it if it is known without the data, edit it, change a key such as kind,
+    log, missing or reference, ignore its column, go back, or quit. Lists need no quotes: jan, feb,
+    mar. The file is written once, as a whole, at the end or when you quit; other lines and your
     comments are unchanged.
 
     \b
@@ -182,17 +213,23 @@ def confirm(
 def _answers(draft: Schema, comments: dict[str, str]) -> _Answers:
     answers = _Answers(draft)
     _tell(_INTRODUCTION)
-    for place, name in enumerate(draft.unconfirmed, start=1):
-        _tell(f"{place} of {len(draft.unconfirmed)}  {_shown(draft, name)}")
-        if name in comments:
+    place, names = 0, draft.unconfirmed
+    while 0 <= place < len(names):
+        name = names[place]
+        _tell(f"{place + 1} of {len(names)}  {_shown(answers.schema, name)}")
+        if name in comments and name not in answers.actions:
             _tell(f"  {comments[name]}")
-        if not _answered(answers, name):
+        step = _answered(answers, name)
+        if step is None:
             break
+        if place + step < 0:
+            _tell("  This is the first line.")
+        place = max(place + step, 0)
     return answers
 
 
-def _answered(answers: _Answers, name: str) -> bool:
-    """Ask about one line until the answer is valid; return whether to go on."""
+def _answered(answers: _Answers, name: str) -> int | None:
+    """Ask about one line until the answer is valid; return the step to the next, None to quit."""
     from tacit.schema import SchemaError
 
     while True:
@@ -206,14 +243,19 @@ def _answered(answers: _Answers, name: str) -> bool:
             elif answer == "e" and (edited := _edited(name, line)) != line:
                 answers.take(name, edited, "edited")
                 _tell(f"  now: {_shown(answers.schema, name)}")
+            elif answer == "c" and (changed := _changed(line)) != line:
+                answers.take(name, changed, "edited")
+                _tell(f"  now: {_shown(answers.schema, name)}")
+            elif answer == "b":
+                return -1
             elif answer == "q":
-                return False
+                return None
             else:
                 continue
         except (SchemaError, ValueError, RecursionError) as error:
             _tell(f"  Invalid: {error}")
         else:
-            return True
+            return 1
 
 
 def _edited(name: str, line: dict[str, Any]) -> dict[str, Any]:
@@ -229,8 +271,70 @@ def _edited(name: str, line: dict[str, Any]) -> dict[str, Any]:
     for key in keys:
         written = ask(f"  {key} (Enter keeps {value_text(line[key])}): ")
         if written:
-            line = {**line, key: read_toml(f"it = {written}")["it"]}
+            line = {**line, key: value_written(key, written)}
     return line
+
+
+def _changed(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line with the keys and values that a person writes, one a line."""
+    from tacit.schema.schema_file import keys_of
+
+    _tell(_CHANGE)
+    kind = line["kind"]
+    while written := ask("  "):
+        key, _, value = (part.strip() for part in written.partition("="))
+        line = {other: known for other, known in line.items() if other != key}
+        if value:
+            line[key] = value_written(key, value)
+    if line.get("kind", kind) == kind:
+        return {"kind": kind, **line}
+    before, after = _RENAMED.get(line["kind"], ("", ""))
+    if before in line and after not in line:
+        line[after] = line[before]
+    known, required = keys_of(line["kind"])
+    for key in required:
+        is_range = key == "classes" and ("lower" in line or "upper" in line)
+        if key not in line and not is_range:
+            line[key] = value_written(key, ask(f"  {key}: "))
+    rest = {key: value for key, value in line.items() if key in known}
+    return {"kind": line["kind"], **rest}
+
+
+def value_written(key: str, text: str) -> Any:
+    """Return the value of a key as a person writes it; lists and words need no quotes.
+
+    Examples
+    --------
+    >>> from tacit.cli.schema import value_written
+    >>> value_written("values", "jan, feb, mar"), value_written("cuts", "3, 7")
+    (['jan', 'feb', 'mar'], [3, 7])
+    >>> value_written("log", "yes"), value_written("missing", "{ value = 40 }")
+    (True, {'value': 40})
+    """
+    from tacit.schema.schema_file import read_toml
+
+    if key in _FLAGS and text.lower() in ("yes", "no", "true", "false"):
+        return text.lower() in ("yes", "true")
+    if key in _LISTS and '"' in text and text[:1] not in ("[", "{"):
+        text = f"[{text}]"  # a word in quotes may have a comma
+    if key in _LISTS and text[:1] not in ("[", "{"):
+        return [_item(part) for part in text.split(",") if part.strip()]
+    is_word = key not in (*_LISTS, *_FLAGS, *_AMOUNTS)
+    if is_word and text[:1] not in ('"', "'", "{"):
+        return text
+    return read_toml(f"it = {text}")["it"]
+
+
+def _item(text: str) -> Any:
+    """Return an item of a list: a number, or a word with or without quotes."""
+    from tacit.schema.schema_file import read_toml
+
+    try:
+        found = read_toml(f"it = {text}")["it"]
+    except ValueError:
+        return text.strip()
+    # 01 and 1e3 are words as they stand: only plain numbers are numbers.
+    return found if isinstance(found, str) or str(found) == text.strip() else text.strip()
 
 
 def ask(question: str) -> str:
@@ -333,6 +437,7 @@ def draft(
       tacit schema draft people.csv --target income --out schema.toml
       tacit schema draft people.parquet --json
     """  # noqa: D301
+    from tacit.io.reading import line_counts
     from tacit.saving.container import write_whole
     from tacit.schema import draft_schema
     from tacit.schema.schema_file import read_toml
@@ -340,6 +445,8 @@ def draft(
     check_new(out, force, data)
     text = draft_schema(data, target, delimiter=delimiter)
     output.note(_LOOKED)
+    for sentence in line_counts(data, delimiter=delimiter).sentences():
+        output.note(sentence)
     if out is not None:
         write_whole(out, text.encode("utf-8"))
     if as_json:

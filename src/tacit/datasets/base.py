@@ -153,6 +153,10 @@ class FromZero:
         """Return the range of its feature."""
         return [(0.0, 1.0)]
 
+    def effect_units(self) -> list[tuple[str, float]]:
+        """Return the name of its feature and the step whose effect is told."""
+        return self.number.effect_units()
+
     def write(self, values: Any, out: npt.NDArray[Any]) -> None:
         """Scale."""
         self.number.write(values, out)

@@ -32,7 +32,9 @@ from tacit.deep.records import TensorRecords
 from tacit.deep.trainer import PrivateTrainer
 from tacit.engine import Plan
 from tacit.estimators.parameters import (
+    DECLARED_CLASSES,
     Assumed,
+    ClassesFact,
     Fact,
     assumptions_of,
     budget_of,
@@ -42,12 +44,13 @@ from tacit.estimators.parameters import (
     is_inferred,
     label_range_of,
     n_records_of,
+    publish_classes,
     source_of,
     warn_if_weak,
     with_people,
     with_table_facts,
 )
-from tacit.estimators.tables import note_columns, rows_to_ask_about
+from tacit.estimators.tables import note_columns, rows_for_prediction
 from tacit.privacy import AnyAccountant, Budget, Relation
 from tacit.records.lazy_table import UnreadTable, has_people, shown_rows
 from tacit.records.rows_and_labels import as_numbers
@@ -98,7 +101,8 @@ class Neural(BaseEstimator):
     def _targets(self, labels: Any) -> tuple[Like, Callable[[Any, Any], tuple[Any, Any]]]: ...
 
     @abstractmethod
-    def _publish(self, labels: Any) -> None: ...
+    def _publish(self, labels: Any) -> None:
+        """Set the released attributes that follow from the facts of the labels."""
 
     def _shape(self, n_features: int) -> tuple[int, ...]:
         if self.image_shape is None:
@@ -173,7 +177,7 @@ class Neural(BaseEstimator):
         rows = UnreadRows(table, shape, *self._targets(labels.value))
         self._train(trainer, rows, (labels, public, names))
         self.weights_ = parameters_to_vector(module.parameters()).detach().numpy().copy()
-        self._publish(labels.value)
+        self._publish(labels)
         return self
 
     def _train(self, trainer: PrivateTrainer, rows: UnreadRows, facts: tuple[Assumed, ...]) -> None:
@@ -236,7 +240,7 @@ class Neural(BaseEstimator):
     def _outputs(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the network's outputs for rows, in double precision, in batches."""
         check_is_fitted(self, "weights_")
-        rows = np.asarray(rows_to_ask_about(self, X), dtype=np.float64)
+        rows = np.asarray(rows_for_prediction(self, X), dtype=np.float64)
         module, shape = self.module().double(), self._shape(self.n_features_in_)
         with torch.no_grad():
             parts = [
@@ -361,7 +365,7 @@ class NeuralClassifier(ClassifierMixin, Neural):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _labels(self, y: Any) -> Fact[npt.NDArray[Any]]:
+    def _labels(self, y: Any) -> ClassesFact:
         classes = classes_of(self.classes, y)
         if classes.value.size < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 classes, got one class.")
@@ -387,8 +391,8 @@ class NeuralClassifier(ClassifierMixin, Neural):
 
         return Like((), torch.int64), records
 
-    def _publish(self, labels: npt.NDArray[Any]) -> None:
-        self.classes_ = labels
+    def _publish(self, labels: ClassesFact) -> None:
+        publish_classes(self, labels)
 
     def _known(self) -> npt.NDArray[Any]:
         classes: npt.NDArray[Any] = self.classes_
@@ -515,8 +519,8 @@ momentum, clip, average_last, relation, accountant, random_state, verbose
 
         return Like((1,), torch.float32), records
 
-    def _publish(self, labels: tuple[float, float]) -> None:
-        self.label_range_ = labels
+    def _publish(self, labels: Fact[tuple[float, float]]) -> None:
+        self.label_range_ = labels.value
 
     def _known(self) -> tuple[float, float]:
         low, high = self.label_range_
@@ -577,7 +581,7 @@ NETWORKS: tuple[ModelSpec, ...] = (
         "network",
         NeuralClassifier,
         Predicts.CLASSES,
-        ("weights_", "classes_", "n_features_in_", NAMES),
+        ("weights_", "classes_", DECLARED_CLASSES, "n_features_in_", NAMES),
         _LINK,
         _examples_of_classes,
         "neural_classifier",

@@ -261,7 +261,13 @@ class PlanWithErrors(Plan):
         if self.squares is not None:
             matrix, total = _ask_matrix(session, "squares", _squares(law, at), self.squares)
             middle = Middle(matrix, total, second_derivatives)
-        return Solved(at, law, errors_of(at, law, hessian, middle), count=solved.count)
+        return Solved(
+            at,
+            law,
+            errors_of(at, law, hessian, middle),
+            count=solved.count,
+            slope_bound=solved.slope_bound,
+        )
 
     def _ask_hessian(self, law: Law, at: Array, session: Session) -> tuple[Noisy, Total]:
         """Release H, clipped to a chosen norm, and the sum of second derivatives."""

@@ -110,6 +110,7 @@ class Result:
 
     ``plan`` is None for an infinite budget. ``errors`` is None if no standard errors were
     requested. ``count`` is the number of records as it was released, None if it was not.
+    ``residual_bound`` is set if records and budget were too few for residuals to count in full.
     """
 
     weights: Array
@@ -117,6 +118,7 @@ class Result:
     plan: Plan | None
     errors: Errors | None = None
     count: Counted | None = None
+    residual_bound: float | None = None
 
 
 def minimize(
@@ -209,14 +211,29 @@ def minimize_unread(
     plan = make_plan(problem, budget, mechanism, inference)
     done = release_answers(
         plan,
-        lambda: weigh(_neighbourly(open_records(), plan)),
+        lambda: weigh(_bound_people(open_records(), plan)),
         plan.solve,
         **engine,
     )
     solved = done.value
     if solved.risk is not None:
         plan = replace(plan, excess_risk=solved.risk)  # the estimate from the releases
-    return Result(solved.weights, done.privacy, plan, solved.errors, solved.count)
+    bound = _residual_bound(problem.objective, solved)
+    return Result(solved.weights, done.privacy, plan, solved.errors, solved.count, bound)
+
+
+def _residual_bound(objective: Objective, solved: Solved) -> float | None:
+    """Return the residual above which the loss counts less, if it is below the greatest label.
+
+    A loss that may be widened starts with a part of the greatest label, and exceeds it with enough
+    records and budget. Other losses take residuals in full, or bound them because they are meant
+    to. Public facts and the released number of records decide.
+    """
+    loss, greatest = objective.loss, objective.bounds.label_bound
+    if loss.with_wider_slope(2.0) == loss:
+        return None
+    bound = solved.slope_bound or loss.lipschitz
+    return bound if bound < greatest else None
 
 
 def make_plan(
@@ -235,7 +252,7 @@ def run_plan(plan: Plan, records: Opened, source: Source | None = None) -> Relea
 
     Audits and tests use it: they need a release with its event.
     """
-    session = Session(_neighbourly(records, plan), plan.facts, plan.event, plan.slots(), source)
+    session = Session(_bound_people(records, plan), plan.facts, plan.event, plan.slots(), source)
     return session.release(plan.solve(session).weights)
 
 
@@ -283,8 +300,12 @@ def check_people(records: Opened, relation: Relation) -> None:
         )
 
 
-def _neighbourly(records: Opened, plan: Plan) -> RecordSource:
-    """Return records whose neighbours differ by no more than the mechanism's bounds."""
+def _bound_people(records: Opened, plan: Plan) -> RecordSource:
+    """Return records of which a person adds no more than the plan's sensitivities allow.
+
+    A mechanism that clips the sum over a person's records gets all records; any other gets one
+    record of each person.
+    """
     check_people(records, plan.budget.relation)
     return _everybody(records) if plan.adds_up_people else _one_each(records)
 

@@ -161,7 +161,8 @@ class Solved:
     """Released weights, their law, their standard errors and their risk.
 
     ``risk`` is the excess risk per record, estimated from the releases. ``count`` is the released
-    number of records, if the plan has one.
+    number of records, if the plan has one. ``slope_bound`` is the bound on the derivative of the
+    loss that was minimised, None for the plan's own: it follows from the plan and ``count``.
     """
 
     weights: Array
@@ -169,6 +170,7 @@ class Solved:
     errors: Errors | None = None
     risk: float | None = None
     count: Counted | None = None
+    slope_bound: float | None = None
 
 
 # Share of mu^2 for a single number, a count or a trace: a tenth of the mu.

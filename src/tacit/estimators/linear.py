@@ -19,6 +19,7 @@ from tacit.erm.losses import Loss
 from tacit.erm.minimization import Opened, make_plan, minimize_unread
 from tacit.erm.plan import Counted
 from tacit.estimators.parameters import (
+    DECLARED_CLASSES,
     Fact,
     NobodyCountedWarning,
     assumptions_of,
@@ -34,12 +35,12 @@ from tacit.estimators.parameters import (
     with_people,
     with_table_facts,
 )
-from tacit.estimators.summary import publish_errors
+from tacit.estimators.summary import RESIDUAL_BOUND, publish_errors
 from tacit.estimators.tables import (
     Weights,
     checked_weights,
     note_columns,
-    rows_to_ask_about,
+    rows_for_prediction,
     weights_of,
 )
 from tacit.privacy import Budget
@@ -219,6 +220,9 @@ class LinearModel(BaseEstimator):
         self.row_norm_, self.privacy_, self.plan_ = row_norm, result.privacy, result.plan
         self._publish(*split(result.weights, objective.bounds.intercept), labels)
         publish_errors(self, result.errors, objective.bounds.intercept, labels)
+        self.__dict__.pop(RESIDUAL_BOUND, None)  # left from an earlier fit
+        if result.residual_bound is not None:
+            setattr(self, RESIDUAL_BOUND, result.residual_bound)
         warn_if_nobody_counted(result.count, objective.bounds.n_classes, labels.fact.value)
         return self
 
@@ -285,7 +289,7 @@ def when_paid_for(
     return opened
 
 
-_RELEASED = ("coef_", "intercept_", "classes_")
+_RELEASED = ("coef_", "intercept_", "classes_", DECLARED_CLASSES, RESIDUAL_BOUND)
 
 
 def refuse_sources(model: Any, X: Any, maps: str) -> None:
@@ -309,7 +313,7 @@ def ask_linear(
 ) -> npt.NDArray[Any]:
     """Return the linear estimator's output for the features of rows, computed in blocks."""
     check_is_fitted(model)
-    rows = rows_to_ask_about(model, X)
+    rows = rows_for_prediction(model, X)
     linear.n_features_in_, linear.row_norm_ = function.n_columns, row_norm
     _hand_over(model, linear)
     blocks = MappedRows(rows, function).blocks()
@@ -319,5 +323,6 @@ def ask_linear(
 def _hand_over(giver: Any, taker: Any) -> None:
     """Copy the released attributes of one estimator to another."""
     for name in _RELEASED:
+        vars(taker).pop(name, None)  # left from an earlier fit
         if hasattr(giver, name):
             setattr(taker, name, getattr(giver, name))

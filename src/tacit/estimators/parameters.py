@@ -11,7 +11,7 @@ import copy
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from numbers import Integral, Real
 from typing import Any, Generic, Protocol, TypeVar
@@ -121,6 +121,16 @@ class Fact(Generic[T]):
         """The sentences that a guarantee must repeat, if any."""
         sentence = self.provenance.value
         return (sentence.format(what=self.what),) if sentence else ()
+
+
+@dataclass(frozen=True)
+class ClassesFact(Fact[npt.NDArray[Any]]):
+    """The public list of classes: ``value`` is sorted, ``declared`` keeps the declared order.
+
+    The last declared class is the one whose odds are told (`positive_class`).
+    """
+
+    declared: npt.NDArray[Any] = field(kw_only=True)
 
 
 class Assumed(Protocol):
@@ -249,7 +259,7 @@ def source_of(random_state: int | None) -> Source | None:
     return seeded_source(int(random_state))
 
 
-def classes_of(declared: Any, labels: Any) -> Fact[npt.NDArray[Any]]:
+def classes_of(declared: Any, labels: Any) -> ClassesFact:
     """Return the classes: declared, typed (bool, Enum, pandas Categorical), or inferred.
 
     Labels of a type that no declared class has are refused; no label is read.
@@ -266,7 +276,7 @@ def classes_of(declared: Any, labels: Any) -> Fact[npt.NDArray[Any]]:
                 "type, and records of other labels, missing ones too, do not count."
             )
         check_classification_targets(found)
-        return Fact(np.unique(found), what, Provenance.INFERRED)
+        return _in_order(np.unique(found), what, Provenance.INFERRED)
     if declared is not None:
         if isinstance(declared, str | bytes) or not hasattr(declared, "__len__"):
             raise TypeError(f"classes must be a list of labels, got {declared!r}; pass [...].")
@@ -274,8 +284,56 @@ def classes_of(declared: Any, labels: Any) -> Fact[npt.NDArray[Any]]:
         if named is None or np.unique(named).size != len(declared):
             raise ValueError(f"classes must be distinct labels of one type, got {declared!r}.")
         refuse_other_kinds(labels, named)
-        return Fact(np.unique(named), what)
+        return _in_order(named, what)
     return _typed_classes(labels)
+
+
+def _in_order(
+    declared: npt.NDArray[Any], what: str, provenance: Provenance = Provenance.DECLARED
+) -> ClassesFact:
+    """Return the fact of classes in their declared order."""
+    return ClassesFact(np.unique(declared), what, provenance, declared=declared)
+
+
+# Set if the classes were declared in another order than the sorted one of ``classes_``.
+DECLARED_CLASSES = "declared_classes_"
+
+
+def publish_classes(model: Any, classes: ClassesFact) -> None:
+    """Set ``classes_``, sorted, and the declared order if it is another one."""
+    model.classes_ = classes.value
+    vars(model).pop(DECLARED_CLASSES, None)  # left from an earlier fit
+    if not np.array_equal(classes.declared, classes.value):
+        setattr(model, DECLARED_CLASSES, classes.declared)
+
+
+def positive_class(model: Any) -> Any:
+    """Return the class that a fitted classifier's results are told for: the last one declared.
+
+    Odds ratios, shown coefficients and curves are about this class. ``coef_`` and the columns of
+    ``predict_proba`` follow scikit-learn: they go by ``classes_``, which is sorted. None without
+    classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.estimators.parameters import positive_class
+    >>> from tacit.linear_model import LogisticRegression
+    >>> X = np.random.default_rng(0).standard_normal((2000, 2))
+    >>> model = LogisticRegression(1.0, 1e-6, row_norm=2.0, classes=["nein", "ja"])
+    >>> model.fit(X, np.where(X[:, 0] > 0, "ja", "nein")).classes_.tolist()
+    ['ja', 'nein']
+    >>> positive_class(model)
+    'ja'
+    """
+    classes = getattr(model, DECLARED_CLASSES, getattr(model, "classes_", None))
+    return None if classes is None else np.asarray(classes).tolist()[-1]
+
+
+def positive_sign(model: Any) -> float:
+    """Return -1 if ``coef_`` speaks against `positive_class`, the first of two classes; else 1."""
+    classes: Any = getattr(model, "classes_", ())
+    return -1.0 if len(classes) == 2 and positive_class(model) == classes[0] else 1.0
 
 
 def _of_one_kind(labels: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
@@ -291,20 +349,19 @@ def _of_one_kind(labels: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
     return None
 
 
-def _typed_classes(labels: Any) -> Fact[npt.NDArray[Any]]:
+def _typed_classes(labels: Any) -> ClassesFact:
     """Return the classes that the type of the labels defines, without reading a label."""
     dtype: Any = getattr(labels, "dtype", None)
     if str(dtype) in ("bool", "boolean", "bool[pyarrow]", "Boolean"):
-        return Fact(np.array([False, True]), "the list of classes", Provenance.TYPED)
+        return _in_order(np.array([False, True]), "the list of classes", Provenance.TYPED)
     library = type(dtype).__module__.partition(".")[0]
     if library == "pandas" and hasattr(dtype, "categories"):
         # "astype('category')" infers the categories from the labels, and the type does not show it.
         what = "the categories of the labels' type"
-        categories = np.unique(np.asarray(dtype.categories))
-        return Fact(categories, what, Provenance.CAME_WITH_DATA)
+        return _in_order(np.asarray(dtype.categories), what, Provenance.CAME_WITH_DATA)
     if library == "polars" and type(dtype).__name__ == "Enum":
-        categories = np.unique(np.asarray(dtype.categories))
-        return Fact(categories, "the categories of the labels", Provenance.TYPED)
+        categories = np.asarray(dtype.categories)
+        return _in_order(categories, "the categories of the labels", Provenance.TYPED)
     if library == "polars" and str(dtype).startswith("Categorical"):
         raise ValueError(
             "classes is not declared, and the labels are a polars Categorical, whose categories "

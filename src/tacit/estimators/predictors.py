@@ -17,12 +17,14 @@ from tacit.erm.minimization import MechanismName
 from tacit.estimators.linear import LinearModel
 from tacit.estimators.parameters import (
     INFER,
+    ClassesFact,
     Fact,
     Provenance,
     classes_of,
     codes_of,
     is_inferred,
     label_range_of,
+    publish_classes,
 )
 from tacit.estimators.tables import clipped_scores
 from tacit.privacy import AnyAccountant, Budget, Relation
@@ -73,7 +75,7 @@ class Probabilities(ScoredClasses):
 class Classes:
     """Labels from a public list of classes; records with other labels do not count."""
 
-    fact: Fact[npt.NDArray[Any]]
+    fact: ClassesFact
 
     @property
     def bounds(self) -> Mapping[str, int]:
@@ -115,7 +117,7 @@ class Classifier(ScoredClasses, LinearModel):
             raise ValueError(f"{type(self).__name__} needs at least 2 classes, got one class.")
 
     def _publish(self, coef: Array, intercept: Array, labels: Classes) -> None:
-        self.classes_ = labels.fact.value
+        publish_classes(self, labels.fact)
         self.coef_ = np.atleast_2d(coef.T)
         self.intercept_ = intercept
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit.erm.inference import WITHIN
 from tacit.erm.plan import Errors
+from tacit.estimators.parameters import positive_class, positive_sign
 
 _NOTE = "Standard errors cover sampling and the noise of the privacy mechanism."
 
@@ -35,6 +36,10 @@ class Summary:
         The name of exp(coefficient): "odds ratio", "rate ratio", or None.
     references
         The reference value of each category.
+    positive
+        The class whose odds the coefficients are of: the last one declared.
+    remark
+        A sentence on a possible bias, or nothing.
 
     Examples
     --------
@@ -55,6 +60,8 @@ class Summary:
     standard_errors: tuple[float, ...]
     ratio: str | None = None
     references: Mapping[str, str] = field(default_factory=dict)
+    positive: str | None = None
+    remark: str = ""
 
     def named(
         self, features: Sequence[str], references: Mapping[str, str] | None = None
@@ -62,6 +69,39 @@ class Summary:
         """Return a copy with other feature names; the intercept keeps its name."""
         names = (*features, *self.names[len(features) :])
         return replace(self, names=names, references=references or self.references)
+
+    def in_units(self, units: Sequence[tuple[str, float]]) -> Summary:
+        """Return a copy that tells effects per declared unit; the intercept is unchanged.
+
+        Parameters
+        ----------
+        units
+            For each feature its name with the unit and the factor of its coefficient and standard
+            error, as in `Schema.effect_units`. z and p do not change.
+
+        Examples
+        --------
+        >>> from tacit.linear_model import Summary
+        >>> table = Summary("LinearRegression", ("age",), (0.5,), (0.1,))
+        >>> table.in_units([("age (per 10)", 0.1)]).rows()[0]["coefficient"]
+        0.05
+        """
+        factors = [*(factor for _, factor in units), *[1.0] * (len(self.names) - len(units))]
+
+        def scaled(numbers: tuple[float, ...]) -> tuple[float, ...]:
+            return tuple(x * factor for x, factor in zip(numbers, factors, strict=True))
+
+        return replace(
+            self,
+            names=(*(name for name, _ in units), *self.names[len(units) :]),
+            coefficients=scaled(self.coefficients),
+            standard_errors=scaled(self.standard_errors),
+        )
+
+    @property
+    def title(self) -> str:
+        """The type of the model, and for two classes the class whose odds are told."""
+        return self.model if self.positive is None else f"{self.model}: odds of {self.positive}"
 
     @property
     def comparisons(self) -> tuple[str, ...]:
@@ -106,7 +146,8 @@ class Summary:
         if self.ratio is not None:
             header += [self.ratio, "[0.025", "0.975]"]
         lines = [header, *([_text(row) for row in map(dict.values, self.rows())])]
-        return "\n".join([self.model, *_aligned(lines), *self.comparisons, _NOTE])
+        notes = [_NOTE, *filter(None, [self.remark])]
+        return "\n".join([self.title, *_aligned(lines), *self.comparisons, *notes])
 
 
 def _text(row: Any) -> list[str]:
@@ -129,6 +170,22 @@ def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
 
 
 INTERCEPT = "(intercept)"
+# Set if records and budget were too few for the loss to take all residuals in full.
+RESIDUAL_BOUND = "residual_bound_"
+
+
+def remark_on_bias(model: Any) -> str:
+    """Say in a sentence that the bound on residuals may bias a fit; empty if it does not.
+
+    The bound follows from the plan and the released number of records.
+    """
+    bound = getattr(model, RESIDUAL_BOUND, None)
+    if bound is None:
+        return ""
+    return (
+        f"Residuals beyond {bound:.3g} count as about {bound:.3g}, because records are few for "
+        "this budget: skewed labels bias the fit."
+    )
 
 
 class WithSummary:
@@ -163,12 +220,15 @@ def summary_of(model: Any) -> Summary:
     shown = [f"feature {i + 1}" for i in range(n)] if names is None else [str(s) for s in names]
     if len(model.estimates_) > n:
         shown.append(INTERCEPT)
+    positive = positive_class(model)
     return Summary(
         type(model).__name__,
         tuple(shown),
-        tuple(map(float, model.estimates_)),
+        tuple(map(float, positive_sign(model) * model.estimates_ + 0.0)),
         tuple(map(float, model.standard_errors_)),
         model._ratio,
+        positive=None if positive is None else str(positive),
+        remark=remark_on_bias(model),
     )
 
 

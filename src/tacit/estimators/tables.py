@@ -72,7 +72,7 @@ def note_columns(
     return table, column_names(getattr(estimator, "feature_names_in_", None))
 
 
-def rows_to_ask_about(estimator: Any, X: Any) -> Any:
+def rows_for_prediction(estimator: Any, X: Any) -> Any:
     """Return rows with the columns of the fit; error messages repeat no value."""
     rows, _ = as_rows(X)
     _check_columns(estimator, X, reset=False)
@@ -91,7 +91,7 @@ def clipped_scores(estimator: Any, X: Any, coef: Any) -> npt.NDArray[np.float64]
     fit, so that the intercept keeps its relative weight. A score depends on its row alone, to the
     last bit: evaluations count records by their scores.
     """
-    rows = rows_to_ask_about(estimator, X)
+    rows = rows_for_prediction(estimator, X)
     records = MemoryRecords(rows, None, Bounds(row_norm=estimator.row_norm_))
     factors = records.clip_factors()
     with np.errstate(over="ignore", invalid="ignore"):

@@ -18,7 +18,7 @@ from tacit.records import RowMap
 from tacit.records.lazy_table import MappedRows
 from tacit.records.rows_and_labels import as_rows, shape_of
 from tacit.row_clipping import clip_factors, row_norms
-from tacit.table_facts import EncodedTable, TableFacts
+from tacit.table_facts import EncodedTable, SourceColumn, TableFacts
 
 Array = npt.NDArray[np.float64]
 Ranges = tuple[tuple[float, float], ...]
@@ -65,6 +65,16 @@ class Domain:
         return np.asarray(np.minimum(farthest, self.row_norm))
 
     @property
+    def groups(self) -> npt.NDArray[np.int64]:
+        """The group of each column; here each is by itself."""
+        return np.arange(self.n_columns)
+
+    @property
+    def largest_squares(self) -> Array:
+        """The greatest squared norm of the columns of each group."""
+        return np.asarray(self.largest_values**2)
+
+    @property
     def longest(self) -> float:
         """The greatest norm of a row in the domain."""
         # the farthest corner of the ranges, or the sphere if that is nearer
@@ -87,6 +97,72 @@ class Domain:
             dense = np.clip(dense, low, high)
         factors = clip_factors(row_norms(dense), self.row_norm, self.n_columns)
         return np.asarray(dense * factors[:, None] if np.any(factors < 1.0) else dense)
+
+
+# Rounded up, so that rows whose source columns attain their norms are unchanged.
+_SLACK = 1 + 2.0**-20
+
+
+@dataclass(frozen=True)
+class GroupedDomain(Domain):
+    """The possible rows of features that were made of columns of a raw table.
+
+    The features of one source column are neighbours, and together have at most its norm.
+
+    Examples
+    --------
+    >>> from tacit.features.feature_map import GroupedDomain
+    >>> from tacit.table_facts import SourceColumn
+    >>> ward = SourceColumn("ward", 2, 1.0)
+    >>> rows = GroupedDomain(("ward=A", "ward=B"), 9.0, ((0.0, 1.0),) * 2, (ward,))
+    >>> round(rows.longest, 5), rows.groups.tolist()
+    (1.0, [0, 0])
+    """
+
+    sources: tuple[SourceColumn, ...] = ()
+
+    def __post_init__(self) -> None:
+        if sum(source.n_features for source in self.sources) != len(self.names):
+            raise ValueError(
+                f"sources have {sum(source.n_features for source in self.sources)} features, and "
+                f"the rows {len(self.names)}; pass the sources of all features."
+            )
+
+    @property
+    def groups(self) -> npt.NDArray[np.int64]:
+        """The number of the source column of each column."""
+        return np.repeat(np.arange(len(self.sources)), [s.n_features for s in self.sources])
+
+    @property
+    def largest_squares(self) -> Array:
+        """The greatest squared norm of the features of each source column."""
+        found = super().largest_squares
+        norms = np.array([source.norm * _SLACK for source in self.sources])
+        added = np.bincount(self.groups, found, len(self.sources))
+        return np.asarray(np.minimum(added, np.minimum(norms, self.row_norm) ** 2))
+
+    @property
+    def longest(self) -> float:
+        """The greatest norm of a row in the domain."""
+        return min(self.row_norm, math.sqrt(float(self.largest_squares.sum())))
+
+    def held(self, rows: Any) -> Array:
+        """Return dense rows within the domain; features of a source are scaled down first."""
+        dense = rows.toarray() if hasattr(rows, "tocsr") else rows
+        dense = np.array(dense, dtype=np.float64, order="C")  # a copy, which is written to
+        if self.ranges is not None:
+            low, high = np.array(self.ranges).T
+            np.clip(dense, low, high, out=dense)
+        start = 0
+        for source in self.sources:
+            part = dense[:, start : start + source.n_features]
+            start += source.n_features
+            if math.isfinite(source.norm):
+                norms = row_norms(part)
+                factors = clip_factors(norms, source.norm * _SLACK, source.n_features)
+                if np.any(factors < 1.0):
+                    part *= factors[:, None]
+        return super().held(dense)
 
 
 @dataclass(frozen=True)
@@ -197,7 +273,9 @@ class FeatureMap(TransformerMixin, BaseEstimator):
             out = self.output(self._domain())
             return TableFacts(out.names, out.longest, ranges=out.ranges)
         out = self.output(self._domain_of(facts))
-        return replace(facts, names=out.names, row_norm=out.longest, ranges=out.ranges)
+        return replace(
+            facts, names=out.names, row_norm=out.longest, ranges=out.ranges, sources=None
+        )
 
     def transform(self, X: Any) -> Array:
         """Return the features of every row."""

@@ -4,46 +4,60 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit import checks
-from tacit.features.feature_map import Domain, FeatureMap
+from tacit.features.feature_map import Domain, FeatureMap, GroupedDomain
+from tacit.table_facts import TableFacts
 
 Array = npt.NDArray[np.float64]
 
 
+Pairs = tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True)
 class Products:
-    """The numbers of a row within a domain, then x_i x_j for i < j; elementwise."""
+    """The numbers of a row within a domain, then x_i x_j for each pair; elementwise."""
 
     domain: Domain
+    pairs: Pairs
 
     @property
     def n_columns(self) -> int:
         """The number of output columns."""
-        d = self.domain.n_columns
-        return d + d * (d - 1) // 2
+        return self.domain.n_columns + len(self.pairs)
 
     def __call__(self, rows: Any, out: Array) -> None:
         """Write the features of finite rows to ``out``."""
         d = self.domain.n_columns
         held = self.domain.held(rows)
         out[:, :d] = held
-        first, second = np.triu_indices(d, 1)
+        first, second = np.array(self.pairs, dtype=np.int64).reshape(-1, 2).T
         np.multiply(held[:, first], held[:, second], out=out[:, d:])
 
 
+ALL = "all"
+
+
 class Interactions(FeatureMap):
-    """The columns, and the product of every two of them.
+    """The columns, and the products of pairs of them.
 
     Parameters
     ----------
+    pairs : sequence of pairs, None or "all"
+        The pairs of columns to multiply, each by name or by place. The name of a column of the
+        schema stands for all its features: ("sex", "ward") multiplies each sex by each ward. None
+        multiplies every two columns, except features of one column of the schema: a record has one
+        level of a category, so that products of two levels are 0. "all" multiplies these too.
     row_norm : float or None
         The greatest norm of a row; longer rows are scaled down to it. None counts as 1 if no ranges
         are declared.
@@ -52,11 +66,21 @@ class Interactions(FeatureMap):
 
     Notes
     -----
-    **Guarantee**. The norm that `facts_out` states is attained. Proof: with t_j = x_j^2 and s = sum
-    t_j, the squared norm of a row is sum t_j + sum_{i < j} t_i t_j = s + (s^2 - sum t_j^2) / 2. It
-    grows with every t_j, so s is the greatest squared norm of an input row. For given s it is
-    greatest if sum t_j^2 is least: all t_j are equal, except those bounded earlier by the square of
-    their greatest value. Such a row, or its mirror image, is in the domain.
+    **Guarantee**. No output row is longer than the norm that `facts_out` states. It is attained
+    without ``pairs``, and with them if the bound on the row norm follows from the ranges.
+
+    Proof: let t_j = x_j^2, let T_g be the sum of t_j over the features of one column g of the
+    schema (over one feature, without a schema), and let E be the multiplied pairs of columns. The
+    squared norm of a row is at most F = sum_g T_g + sum_{(g, h) in E} T_g T_h, with equality if all
+    features of g and h are multiplied. F grows with every T_g, each of which has a greatest value
+    c_g, and s = sum T_g is at most the squared norm of an input row.
+
+    1. If E has every pair, F = s + (s^2 - sum T_g^2) / 2. For given s it is greatest if sum T_g^2
+       is least: all T_g are equal, except those bounded earlier by c_g. Such a row, or its mirror
+       image, is in the domain.
+    2. Otherwise the second sum is at most sum_{(g, h) in E} c_g c_h, which is attained if
+       sum c_g <= s. It is also at most the value of 1 for all pairs of the columns in E. The lesser
+       of the two is taken.
 
     Examples
     --------
@@ -66,24 +90,106 @@ class Interactions(FeatureMap):
     array([[ 0.5,  1. , -1. ,  0.5, -0.5, -1. ]])
     >>> round(features.facts_out().row_norm ** 2, 9)  # three squares and three products of them
     6.0
+    >>> from tacit.schema import Category, Number, Schema
+    >>> columns = (Number("age", 0, 100), Category("sex", ("f", "m")), Number("hours", 0, 80))
+    >>> facts = Interactions(pairs=[("age", "sex")]).facts_out(Schema(columns).facts)
+    >>> facts.names
+    ('age', 'sex=f', 'sex=m', 'hours', 'age sex=f', 'age sex=m')
     """
 
-    def __init__(self, *, row_norm: float | None = None, ranges: Any = None) -> None:
+    def __init__(
+        self,
+        pairs: Sequence[tuple[int | str, int | str]] | str | None = None,
+        *,
+        row_norm: float | None = None,
+        ranges: Any = None,
+    ) -> None:
+        self.pairs = pairs
         self.row_norm = row_norm
         self.ranges = ranges
 
     def row_map(self, domain: Domain) -> Products:
         """Return the row map on a domain."""
-        return Products(domain)
+        return Products(domain, self._pairs(domain))
 
     def output(self, domain: Domain) -> Domain:
         """Return the domain of the output rows."""
-        names = domain.names
-        pairs = [f"{a} {b}" for i, a in enumerate(names) for b in names[i + 1 :]]
-        squares = _evenly(domain.longest**2, domain.largest_values**2)
-        total = float(squares.sum())
-        norm = math.sqrt(total + (total**2 - float(np.sum(squares**2))) / 2)
-        return Domain((*names, *pairs), norm)
+        names, groups = domain.names, domain.groups
+        pairs = self._pairs(domain)
+        products = [f"{names[i]} {names[j]}" for i, j in pairs]
+        total, most = domain.longest**2, domain.largest_squares
+        if self.pairs is None or self._takes_all():
+            total, added = _all_products(total, most)
+        else:
+            columns = {(int(groups[i]), int(groups[j])) for i, j in pairs}
+            chosen = sorted({group for pair in columns for group in pair})
+            direct = sum(float(most[g] * most[h]) for g, h in columns)
+            added = min(direct, _all_products(total, most[chosen])[1])
+        return Domain((*names, *products), math.sqrt(total + added))
+
+    def _takes_all(self) -> bool:
+        return isinstance(self.pairs, str) and self.pairs == ALL
+
+    def _domain_of(self, facts: TableFacts) -> Domain:
+        found = super()._domain_of(facts)
+        sources = facts.sources
+        # If every column has one feature, there is nothing to group.
+        if sources is None or self._takes_all() or all(s.n_features == 1 for s in sources):
+            return found
+        return GroupedDomain(found.names, found.row_norm, found.ranges, sources)
+
+    def _pairs(self, domain: Domain) -> Pairs:
+        """Return the places of the features to multiply, the first before the second."""
+        groups = domain.groups
+        if self.pairs is None or self._takes_all():
+            first, second = np.triu_indices(domain.n_columns, 1)
+            differ = groups[first] != groups[second]
+            return tuple(zip(first[differ].tolist(), second[differ].tolist(), strict=True))
+        if isinstance(self.pairs, str) or not hasattr(self.pairs, "__len__"):
+            raise ValueError(f"pairs must be a list of pairs, None or 'all', got {self.pairs!r}.")
+        found: dict[tuple[int, int], None] = {}
+        for pair in self.pairs:
+            if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+                raise ValueError(
+                    f"pairs must be pairs of columns, got {pair!r}; pass (one, other)."
+                )
+            one, other = (self._places(domain, column) for column in pair)
+            if set(groups[one].tolist()) & set(groups[other].tolist()):
+                raise ValueError(
+                    f"pairs has {pair!r}, two times the same column; pass two different columns."
+                )
+            for i, j in product(one, other):
+                place = (min(i, j), max(i, j))
+                if place in found:
+                    raise ValueError(f"pairs has {pair!r} a second time; leave it out.")
+                found[place] = None
+        return tuple(found)
+
+    def _places(self, domain: Domain, column: int | str) -> list[int]:
+        """Return the places of the features of a column."""
+        if isinstance(column, str):
+            names = [source.name for source in getattr(domain, "sources", ())]
+            if column in names:
+                return np.flatnonzero(domain.groups == names.index(column)).tolist()
+            if column in domain.names:
+                return [domain.names.index(column)]
+        elif isinstance(column, Integral) and 0 <= column < domain.n_columns:
+            return [int(column)]
+        raise ValueError(
+            f"pairs names the column {column!r}, and there is none; pass names or places of the "
+            f"{domain.n_columns} columns: {', '.join(domain.names[:8])}"
+            f"{', ...' if domain.n_columns > 8 else ''}."
+        )
+
+
+def _all_products(total: float, most: Array) -> tuple[float, float]:
+    """Return the greatest sum of parts and, for it, the sum of products of two parts.
+
+    ``total`` bounds the sum and ``most`` each part: case 1 of the proof of `Interactions`.
+    """
+    parts = _evenly(total, most)
+    total = float(parts.sum())
+    return total, (total**2 - float(np.sum(parts**2))) / 2
 
 
 def _evenly(total: float, most: Array) -> Array:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import checks
 from tacit.erm import NoisePace, NoisyGradient, Plan, SecondMoment
 from tacit.estimators.linear import ask_linear, publish_fit, refuse_sources
+from tacit.estimators.parameters import DECLARED_CLASSES
 from tacit.estimators.tables import note_columns
 from tacit.features import (
     CosineWaves,
@@ -233,7 +234,8 @@ _WAVE = (
     "A coefficient belongs to a wave over a scattered image, or to a level of it, and means "
     "nothing by itself; predictions do."
 )
-_RELEASED = ("coef_", "intercept_", "classes_", "row_norm_", "n_features_in_", NAMES)
+_ROWS = ("row_norm_", "n_features_in_", NAMES)
+_RELEASED = ("coef_", "intercept_", "classes_", DECLARED_CLASSES, *_ROWS)
 
 
 def _examples() -> tuple[Example, ...]:

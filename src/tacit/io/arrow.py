@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.io.dates import DateFormat, known_days
 from tacit.io.errors import TableError, guarded, readable, wrong_type
 from tacit.io.values import MISSING, ArrayValues, Codes, Numbers, code_of, number_of
 
@@ -58,16 +59,35 @@ class ArrowValues:
 
         array = self._readable()
         # Equal integers have one text. Floats have two zeros, so they are read one by one.
-        if _is_number(array.type) and not pa.types.is_integer(array.type):
+        if is_number_type(array.type) and not pa.types.is_integer(array.type):
             return ArrayValues(np.array(array.to_pylist(), dtype=object)).codes(place)
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         return self._by_word(encoded, lambda word: code_of(word, place), MISSING, np.int64)
+
+    def days(self, form: DateFormat) -> Numbers:
+        """Convert dates; read each distinct text once."""
+        import pyarrow as pa
+
+        if (per_day := _per_day(self.array.type)) is not None:
+            # Nulls are filled: with one, NumPy would get floats, which round the others.
+            stored = self.array.cast(
+                pa.int32() if pa.types.is_date32(self.array.type) else pa.int64()
+            )
+            ticks = stored.fill_null(0).to_numpy(zero_copy_only=False)
+            absent = self.array.is_null().to_numpy(zero_copy_only=False)
+            return known_days(np.floor_divide(ticks, per_day), absent)
+        array = self._readable()
+        if is_number_type(array.type) and not pa.types.is_integer(array.type):
+            return ArrayValues(np.array(array.to_pylist(), dtype=object)).days(form)
+        encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        return self._by_word(encoded, form.days_of, np.nan, np.float64)
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> ArrowValues:
         """Return the selected values."""
         import pyarrow as pa
 
-        return ArrowValues(self._readable().filter(pa.array(chosen)), self.name)
+        array = self.array if _per_day(self.array.type) is not None else self._readable()
+        return ArrowValues(array.filter(pa.array(chosen)), self.name)
 
     def raw(self) -> list[Any]:
         """Return the values unchanged, text as bytes."""
@@ -87,7 +107,7 @@ class ArrowValues:
         if pa.types.is_dictionary(array.type):
             used = array.indices.unique().drop_null()
             array = array.dictionary.take(used)
-            array = _as_bytes(array) if _is_text(array.type) else array
+            array = _as_bytes(array) if is_text_type(array.type) else array
         unique: list[Any] = array.unique().to_pylist()
         return unique
 
@@ -99,12 +119,12 @@ class ArrowValues:
         if pa.types.is_null(kind):
             return self.array.cast(pa.binary())
         if pa.types.is_dictionary(kind):
-            if not (_is_text(kind.value_type) or _is_number(kind.value_type)):
+            if not (is_text_type(kind.value_type) or is_number_type(kind.value_type)):
                 raise self._wrong_type()
             return self.array
-        if _is_number(kind):
+        if is_number_type(kind):
             return self.array
-        if _is_text(kind):
+        if is_text_type(kind):
             return _as_bytes(self.array)
         raise self._wrong_type()
 
@@ -113,7 +133,7 @@ class ArrowValues:
     ) -> npt.NDArray[Any]:
         """Apply ``read`` once to each distinct value."""
         words = encoded.dictionary
-        words = (_as_bytes(words) if _is_text(words.type) else words).to_pylist()
+        words = (_as_bytes(words) if is_text_type(words.type) else words).to_pylist()
         table = np.array([*map(read, words), missing], dtype=dtype)
         indices = encoded.indices.to_numpy(zero_copy_only=False)  # NaN for null
         # An index without a word counts as missing: an error would reveal this one record.
@@ -133,7 +153,25 @@ def _as_bytes(words: Any) -> Any:
     return words.cast(pa.large_binary())
 
 
-def _is_text(kind: Any) -> bool:
+def _per_day(kind: Any) -> int | None:
+    """Return how many units of a type for dates are one day; None for other types.
+
+    A time with a zone is another date in another zone, so its type is refused.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_date32(kind):
+        return 1
+    seconds = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+    if pa.types.is_date64(kind):
+        return 86_400 * seconds["ms"]
+    if pa.types.is_timestamp(kind) and kind.tz is None:
+        return 86_400 * seconds[kind.unit]
+    return None
+
+
+def is_text_type(kind: Any) -> bool:
+    """Return whether a type of Arrow holds text or bytes."""
     import pyarrow as pa
 
     return bool(
@@ -145,7 +183,8 @@ def _is_text(kind: Any) -> bool:
     )
 
 
-def _is_number(kind: Any) -> bool:
+def is_number_type(kind: Any) -> bool:
+    """Return whether a type of Arrow holds numbers or booleans."""
     import pyarrow as pa
 
     return bool(

@@ -2,7 +2,16 @@
 
 A CSV reader treats an unclosed quotation mark as the start of a value that spans all following
 lines; it treats a bare carriage return as a record break. Here an incomplete line is dropped
-before the reader sees it.
+before the reader sees it. The rules look at one line alone:
+
+- The first line that is not empty is the header. Every later line is one record or none.
+- A line ends with a line feed, or a carriage return and a line feed. The last line may lack its
+  end: it is read as if it had that of the header.
+- A line is no record if it is empty, longer than `LONGEST_LINE`, or has a carriage return inside.
+- A line is no record if a quotation mark that opens a field is not closed within the line, or is
+  followed by more than blanks. A value therefore cannot contain a line break.
+- A line is no record if it has more or fewer fields than the header.
+- Each byte that is not UTF-8 becomes the control character SUBSTITUTE; the line stays a record.
 """
 
 from __future__ import annotations
@@ -10,9 +19,10 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import operator
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -142,6 +152,80 @@ def blocks_of_lines(stream: IO[bytes], size: int = BLOCK, end: bytes = b"\n") ->
             yield block
 
 
+@dataclass(frozen=True)
+class LineCounts:
+    """How many lines of CSV files are records, and why others are not.
+
+    **The counts are not private**: they are exact, for the holder of the table.
+
+    Parameters
+    ----------
+    records
+        Lines that are records.
+    open_quotes
+        Lines in which a quotation mark is not closed, as in a value with a line break.
+    returns
+        Lines with a carriage return inside.
+    long
+        Lines longer than a block.
+    wrong_fields
+        Complete lines of more or fewer fields than the header.
+    not_utf8
+        Lines with text that is not UTF-8; they are records, and that text matches nothing.
+
+    Examples
+    --------
+    >>> from tacit.io import LineCounts
+    >>> (LineCounts(records=7, wrong_fields=1) + LineCounts(open_quotes=2)).unread
+    3
+    """
+
+    records: int = 0
+    open_quotes: int = 0
+    returns: int = 0
+    long: int = 0
+    wrong_fields: int = 0
+    not_utf8: int = 0
+
+    @property
+    def unread(self) -> int:
+        """The number of lines that are no records."""
+        return self.open_quotes + self.returns + self.long + self.wrong_fields
+
+    def __add__(self, other: LineCounts) -> LineCounts:
+        """Add the counts of two files."""
+        return LineCounts(*map(operator.add, astuple(self), astuple(other)))
+
+    def sentences(self) -> Iterator[str]:
+        """Yield an explanation of each kind of line that is no record."""
+        lines = self.records + self.unread
+        remedy = "tacit table import makes records of such lines"
+        if self.open_quotes:
+            yield (
+                f"{self.open_quotes:,} of {lines:,} lines are no records, and are left out: a "
+                "quotation mark is not closed in them, as where a quoted value has a line break; "
+                f"{remedy}."
+            )
+        if self.wrong_fields:
+            yield (
+                f"{self.wrong_fields:,} of {lines:,} lines are no records, and are left out: they "
+                "have more or fewer fields than the header, as the second line of a value with a "
+                f"line break has; {remedy}."
+            )
+        if self.returns or self.long:
+            yield (
+                f"{self.returns + self.long:,} of {lines:,} lines are no records, and are left "
+                "out: they have a carriage return inside, or are longer than "
+                f"{LONGEST_LINE:,} bytes."
+            )
+        if self.not_utf8:
+            yield (
+                f"{self.not_utf8:,} of {lines:,} lines have text that is not UTF-8, and match no "
+                "declared word; if the table was saved in another encoding, run tacit table import "
+                "with --encoding cp1252 or latin-1."
+            )
+
+
 def count_lines(stream: IO[bytes]) -> int:
     r"""Return the number of lines; the last may lack a line break.
 
@@ -170,6 +254,24 @@ def _split(header: str, delimiter: str) -> list[str]:
     except (csv.Error, StopIteration):
         return []
     return [name.strip() for name in names]
+
+
+def _n_fields(line: bytes, delimiter: str) -> int:
+    """Return the number of fields of a complete line."""
+    return len(next(csv.reader([line.decode("latin-1")], delimiter=delimiter)))
+
+
+def likely_delimiter(header: str) -> str | None:
+    """Return the delimiter that splits a header into the most names; None if none splits it.
+
+    Examples
+    --------
+    >>> from tacit.io.csv_file import likely_delimiter
+    >>> likely_delimiter("age;sex"), likely_delimiter("age")
+    (';', None)
+    """
+    likely = max(_DELIMITERS, key=lambda mark: len(_split(header, mark)))
+    return likely if len(_split(header, likely)) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -205,7 +307,9 @@ class CsvFile:
             text = line.decode("utf-8-sig").rstrip("\r\n")
         except UnicodeDecodeError:
             raise TableError(
-                f"{self.shown}: the header is not text in UTF-8; save the table as UTF-8."
+                f"{self.shown}: the header is not text in UTF-8; save the table as UTF-8, or run "
+                "tacit table import with the encoding in which it was saved, such as --encoding "
+                "cp1252."
             ) from None
         if len(line) >= LONGEST_LINE or "\r" in text or "\x00" in text or not text.strip():
             raise TableError(
@@ -223,8 +327,8 @@ class CsvFile:
 
     def _refuse_other_delimiter(self, header: str) -> None:
         """Refuse a header of one name at most that another delimiter splits into several."""
-        likely = max(_DELIMITERS, key=lambda mark: len(_split(header, mark)))
-        if len(_split(header, likely)) > 1:
+        likely = likely_delimiter(header)
+        if likely is not None:
             raise TableError(
                 f"{self.shown}: the header is one name if split at {self.delimiter!r}, and several "
                 f"if split at {likely!r}; pass the delimiter {likely!r}, or {self.delimiter!r} if "
@@ -243,6 +347,29 @@ class CsvFile:
         """Return the number of lines."""
         with readable(self.shown, "CSV"), self._open() as stream:
             return count_lines(stream)
+
+    def line_counts(self) -> LineCounts:
+        """Count the lines that are records, and others by reason; **not private**."""
+        found = dict.fromkeys(("records", "open_quotes", "returns", "long", "wrong_fields"), 0)
+        mark, not_utf8, whole = self.delimiter.encode("ascii"), 0, whole_lines(self.delimiter)
+        with readable(self.shown, "CSV"), self._open() as stream:
+            n_fields = len(self._header(stream)[0])
+            while line := stream.readline(self.block + 1):
+                is_long = len(line) > self.block
+                while is_long and line and not line.endswith(b"\n"):
+                    line = stream.readline(self.block)
+                text = line.removesuffix(b"\n").removesuffix(b"\r")
+                if is_long:
+                    found["long"] += 1
+                elif b"\r" in text:
+                    found["returns"] += 1
+                elif b'"' in text and not whole.fullmatch(text):
+                    found["open_quotes"] += 1
+                elif text:
+                    n = _n_fields(text, self.delimiter) if b'"' in text else text.count(mark) + 1
+                    found["records" if n == n_fields else "wrong_fields"] += 1
+                    not_utf8 += n == n_fields and _utf8(text) is not text
+        return LineCounts(**found, not_utf8=not_utf8)
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield records with as many fields as the header."""

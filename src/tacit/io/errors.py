@@ -37,7 +37,8 @@ def wrong_type(name: str, kind: object) -> TableError:
     """Return the error for a column whose stored type cannot be read."""
     return TableError(
         f"column {name!r} is of type {kind}, which is neither a number nor text; "
-        "write it as a number or as text, or declare it ignored."
+        "write it as a number or as text, or declare it ignored; a date without a time zone can be "
+        'declared as kind = "age", "year" or "weekday".'
     )
 
 

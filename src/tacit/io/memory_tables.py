@@ -9,6 +9,7 @@ import numpy as np
 
 from tacit.column_values import as_objects, type_of
 from tacit.io.arrow import ArrowValues
+from tacit.io.dates import DateValues
 from tacit.io.errors import TableError, wrong_type
 from tacit.io.values import ArrayValues, Values
 
@@ -134,10 +135,14 @@ def values_of(name: str, column: Any) -> Values:
     if library == "polars":
         return _of_polars(name, column)
     array = column if isinstance(column, np.ndarray) else as_objects(list(column))
-    if array.dtype.kind in _TIMES:
+    if array.dtype.kind == "m":
         raise wrong_type(name, array.dtype)
     if array.ndim != 1:
         raise TableError(f"column {name!r} has {array.ndim} dimensions; pass one value a record.")
+    if array.dtype.kind == "M":
+        if isinstance(array, np.ma.MaskedArray):
+            array = array.filled(np.datetime64("NaT"))
+        return DateValues(array, name)
     if isinstance(array, np.ma.MaskedArray):
         array = as_objects(array.tolist())
     return ArrayValues(array)
@@ -150,6 +155,8 @@ def _of_pandas(name: str, column: Any) -> Values:
     if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", None) == "pyarrow":
         # Not through Python objects, because invalid UTF-8 would raise.
         return ArrowValues(_one_array(column.array.__arrow_array__()), name)
+    if isinstance(dtype, np.dtype) and dtype.kind == "M":
+        return DateValues(column.to_numpy(), name)
     kind = dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
     if kind.kind in _TIMES or isinstance(kind, pd.PeriodDtype | pd.IntervalDtype):
         raise wrong_type(name, dtype)
@@ -162,6 +169,8 @@ def _of_polars(name: str, column: Any) -> Values:
     import polars as pl
 
     dtype = column.dtype
+    if dtype == pl.Date or (dtype == pl.Datetime and dtype.time_zone is None):
+        return DateValues(column.to_numpy(), name, dtype)
     if dtype.is_temporal() or dtype.is_nested():
         raise wrong_type(name, dtype)
     if dtype.is_integer() or dtype.is_float():

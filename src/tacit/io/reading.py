@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from tacit.io.arrow import ArrowFile, ParquetFile
-from tacit.io.csv_file import CsvFile
+from tacit.io.csv_file import CsvFile, LineCounts
 from tacit.io.errors import TableError, check_path, shown_path
+from tacit.io.file_formats import UTF16, format_of
 from tacit.io.memory_tables import DECLARED, refuse_absent
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -245,6 +246,13 @@ def _open_as(named: Path, path: Path, shown: str, delimiter: str | None) -> Tabl
     zipped = suffixes[-1:] == [".gz"]
     suffix = (suffixes[:-1] if zipped else suffixes)[-1:] or [""]
     if suffix[0] in _DELIMITERS:
+        is_what = None if zipped else format_of(path)
+        if is_what is not None:
+            encoding = " and --encoding utf-16" if is_what == UTF16 else ""
+            raise TableError(
+                f"{shown} is {is_what} and not text in UTF-8, whatever its name says; read it by "
+                f"tacit table import, with --out table.parquet{encoding}."
+            )
         usual = _DELIMITERS[suffix[0]]
         if delimiter is None:
             return CsvFile(path, shown, usual, zipped, assumed=True)
@@ -259,6 +267,30 @@ def _open_as(named: Path, path: Path, shown: str, delimiter: str | None) -> Tabl
         f"{shown}: the file name has no known ending; tables are read from .csv, .csv.gz, .tsv, "
         ".parquet, .arrow and .feather files."
     )
+
+
+def line_counts(path: Paths, *, delimiter: str | None = None) -> LineCounts:
+    r"""Count the lines of CSV files that are records, and others by reason.
+
+    A fit leaves out lines that are no records without a word, because their number is private. This
+    function is for the holder of the table: **it counts without any privacy**. Files of other
+    formats have no lines, and give zeros.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tacit.io import line_counts
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "people.csv")
+    >>> _ = path.write_text('age,note\n39,"two\nlines"\n50,one\n')
+    >>> line_counts(path)
+    LineCounts(records=1, open_quotes=1, returns=0, long=0, wrong_fields=1, not_utf8=0)
+    """
+    counts = LineCounts()
+    for file in find_files(path):
+        table = _open_one(file, delimiter)
+        if isinstance(table, CsvFile):
+            counts += table.line_counts()
+    return counts
 
 
 def read_batches(
@@ -289,6 +321,8 @@ def read_table(
     delimiter: str | None = None,
 ) -> Any:
     r"""Read the named columns of a file, by default all, as a pyarrow Table.
+
+    Lines of a CSV that are no records are left out; `line_counts` counts them.
 
     Examples
     --------

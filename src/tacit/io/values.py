@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.column_values import alone
+
+if TYPE_CHECKING:
+    from tacit.io.dates import DateFormat
 
 # Texts that mean a missing value, unless a schema declares one of them as a value.
 MISSING_WORDS = frozenset(
@@ -141,8 +144,27 @@ Numbers = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 
+class FoldedWords(dict[str, int]):
+    """Declared words that are found in small letters and in capitals.
+
+    Examples
+    --------
+    >>> from tacit.io.values import FoldedWords, code_of
+    >>> place = FoldedWords({"male": 0, "STRASSE": 1})
+    >>> [code_of(value, place) for value in ("Male", "stra\u00dfe", "female", "NA")]
+    [0, 1, -1, -2]
+    """
+
+    def __init__(self, place: Mapping[str, int]) -> None:
+        super().__init__({word.casefold(): code for word, code in place.items()})
+
+    def get(self, text: str, default: Any = None) -> Any:
+        """Return the code of a text, whatever the case of its letters."""
+        return super().get(text.casefold(), default)
+
+
 class Values(Protocol):
-    """A column that gives numbers or codes, one per record."""
+    """A column that gives numbers, codes or days, one per record."""
 
     def __len__(self) -> int: ...
 
@@ -151,6 +173,9 @@ class Values(Protocol):
 
     def codes(self, place: Mapping[str, int]) -> Codes:
         """Return the place of each value among declared words, or UNKNOWN, or MISSING."""
+
+    def days(self, form: DateFormat) -> Numbers:
+        """Return the days from 1970-01-01 to each date, and NaN for other values."""
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> Values:
         """Return the selected values."""
@@ -192,6 +217,10 @@ class ArrayValues:
         found = _each(lambda value: code_of(value, place), self.array.tolist(), UNKNOWN)
         return np.array(found, dtype=np.int64)
 
+    def days(self, form: DateFormat) -> Numbers:
+        """Read every value as a date."""
+        return np.array(_each(form.days_of, self.array.tolist(), np.nan), dtype=np.float64)
+
     def where(self, chosen: npt.NDArray[np.bool_]) -> ArrayValues:
         """Return the selected values."""
         return ArrayValues(self.array[chosen])
@@ -230,9 +259,15 @@ class ReadOnce:
 
     def codes(self, place: Mapping[str, int]) -> Codes:
         """Return a copy of the codes, which the caller may change."""
-        if self._codes is None or self._codes[0] != place:
-            self._codes = (place, self._values.codes(place))
-        return self._codes[1].copy()
+        known = self._codes
+        # Folded words are equal to others as dictionaries, and find more.
+        if known is None or type(known[0]) is not type(place) or known[0] != place:
+            known = self._codes = (place, self._values.codes(place))
+        return known[1].copy()
+
+    def days(self, form: DateFormat) -> Numbers:
+        """Return the days."""
+        return self._values.days(form)
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> Values:
         """Return the selected values."""

@@ -165,7 +165,7 @@ def _epsilon(entry: Content, terms: Terms) -> float | None:
     if isinstance(terms.rule, SumOfEpsilons | SumOrGaussian):
         # The price of a first release may stand for the whole budget; that of a share does not.
         booked: int = entry.get("share_cost", entry["cost"])[0]
-        return booked * terms.most[0] / WHOLE
+        return booked * terms.limits[0] / WHOLE
     return _epsilon_of(canonical(entry["event"]), entry["delta"])
 
 

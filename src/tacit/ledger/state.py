@@ -30,14 +30,14 @@ from tacit.privacy.filters import ORDERS, ROUNDING, Additive, Charge, Totals, de
 Parts = tuple[int, ...]
 
 WHOLE = 10**18
-# The tolerance `ROUNDING` of an accountant, in parts: costs and `most` are computed in floats.
+# The tolerance `ROUNDING` of an accountant, in parts: costs and limits are computed in floats.
 LIMIT = WHOLE + int(WHOLE * ROUNDING)
 # Stands for infinity: larger than any finite cost, and `added` never exceeds it.
 INFINITE = WHOLE**2
 
 
-def parts_of(cost: Totals, most: Totals) -> Parts:
-    """Return a cost in parts of the most that each total may be, rounded up.
+def parts_of(cost: Totals, limits: Totals) -> Parts:
+    """Return a cost as a fraction of each total's limit, in units of 10^-18, rounded up.
 
     Examples
     --------
@@ -45,17 +45,17 @@ def parts_of(cost: Totals, most: Totals) -> Parts:
     >>> parts_of((0.25, 0.0), (1.0, 1e-6))
     (250000000000000000, 0)
     """
-    return tuple(_parts(c, m) for c, m in zip(cost, most, strict=True))
+    return tuple(_parts(c, m) for c, m in zip(cost, limits, strict=True))
 
 
-def _parts(cost: float, most: float) -> int:
+def _parts(cost: float, limit: float) -> int:
     if not cost >= 0.0:  # NaN or negative
         raise ArithmeticError(f"a cost of {cost!r} is no bound, so the event is refused.")
     if cost == 0.0:
         return 0
-    if math.isinf(cost) or most == 0.0:
+    if math.isinf(cost) or limit == 0.0:
         return INFINITE
-    return min(math.ceil(Fraction(cost) * WHOLE / Fraction(most)), INFINITE)
+    return min(math.ceil(Fraction(cost) * WHOLE / Fraction(limit)), INFINITE)
 
 
 def added(one: Parts, other: Parts) -> Parts:
@@ -63,14 +63,14 @@ def added(one: Parts, other: Parts) -> Parts:
     return tuple([min(a + b, INFINITE) for a, b in zip(one, other, strict=True)])
 
 
-def totals_of(parts: Parts, most: Totals) -> Totals:
+def totals_of(parts: Parts, limits: Totals) -> Totals:
     """Return parts as the floats that a rule computes with."""
-    return tuple([_total(p, m) for p, m in zip(parts, most, strict=True)])
+    return tuple([_total(p, m) for p, m in zip(parts, limits, strict=True)])
 
 
-def _total(part: int, most: float) -> float:
-    # part * most / WHOLE. Python divides two integers to the nearest float, so compute it exactly.
-    above, below = most.as_integer_ratio()
+def _total(part: int, limit: float) -> float:
+    # part * limit / WHOLE. Python divides two integers to the nearest float, so compute it exactly.
+    above, below = limit.as_integer_ratio()
     return math.inf if part >= INFINITE else part * above / (WHOLE * below)
 
 
@@ -154,44 +154,46 @@ class Terms:
     rule: Additive
 
     @cached_property
-    def most(self) -> Totals:
+    def limits(self) -> Totals:
         """The most that each total may be under the budget; it equals 10^18 parts."""
         return self.rule.most(self.budget)
 
     def price(self, charge: Charge) -> Parts:
         """Return the cost of a charge, in parts."""
-        return parts_of(self.rule.cost(charge), self.most)
+        return parts_of(self.rule.cost(charge), self.limits)
 
     def first_price(self, charge: Charge) -> Parts | None:
-        """Return what the very first charge costs, None where that is what any charge costs."""
+        """Return the price if this is the first charge; None if the rule has no special one."""
         cost = self.rule.first_cost(charge)
-        return None if cost is None else parts_of(cost, self.most)
+        return None if cost is None else parts_of(cost, self.limits)
 
     def fits(self, parts: Parts, epsilon: float | None = None) -> bool:
         """Return whether a total is within the budget, or within a smaller epsilon of it."""
         if epsilon is None and self.rule.has_limits:
             return self.rule.holds([part <= LIMIT for part in parts])
-        return self.rule.fits(totals_of(parts, self.most), self._within(epsilon))
+        return self.rule.fits(totals_of(parts, self.limits), self._within(epsilon))
 
     def spent(self, parts: Parts) -> float:
         """Return the epsilon of a total."""
-        return self.rule.epsilon(totals_of(parts, self.most), self.budget.delta) * any(parts)
+        if not any(parts):
+            return 0.0
+        return self.rule.epsilon(totals_of(parts, self.limits), self.budget.delta)
 
     def left(self, parts: Parts, epsilon: float | None = None) -> float:
         """Return the epsilon of the largest release that still fits beside a total."""
         if not self.fits(parts, epsilon):
             return 0.0
-        return self.rule.left(totals_of(parts, self.most), self._within(epsilon))
+        return self.rule.left(totals_of(parts, self.limits), self._within(epsilon))
 
     def accepts(self, *accounts: tuple[Parts, float | None]) -> str:
         """Return a sentence on the largest release that fits totals, each within its epsilon."""
         return self.rule.accepts(
-            *((totals_of(parts, self.most), self._within(epsilon)) for parts, epsilon in accounts)
+            *((totals_of(parts, self.limits), self._within(epsilon)) for parts, epsilon in accounts)
         )
 
     def over(self, parts: Parts, epsilon: float | None = None) -> str:
         """Return by how much a total is over the budget, as the end of a sentence."""
-        return self.rule.over(totals_of(parts, self.most), self._within(epsilon))
+        return self.rule.over(totals_of(parts, self.limits), self._within(epsilon))
 
     def _within(self, epsilon: float | None) -> Budget:
         return self.budget if epsilon is None else replace(self.budget, epsilon=epsilon)
@@ -211,7 +213,7 @@ class Terms:
             "delta": self.budget.delta,
             "relation": self.budget.relation.value,
         }
-        return {"ledger": self.ledger, "budget": budget, "rule": rule, "most": list(self.most)}
+        return {"ledger": self.ledger, "budget": budget, "rule": rule, "most": list(self.limits)}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Terms:
@@ -230,14 +232,14 @@ class Terms:
         word = rule["name"]
         made = RenyiSum(rule["order"]) if word == "renyi" else _made(word, agreed)
         terms = cls(record["ledger"], agreed, made)
-        if not all(map(math.isclose, terms.most, record["most"])):
+        if not all(map(math.isclose, terms.limits, record["most"])):
             raise LedgerError(
                 "this tacit computes another size of the ledger's budget; use the tacit that made "
                 "the ledger."
             )
-        # `most` is solved for in floats, whose last digits may differ; the stored numbers define a
+        # Limits are solved for in floats, whose last digits may differ; the stored numbers define a
         # part.
-        terms.__dict__["most"] = tuple(record["most"])
+        terms.__dict__["limits"] = tuple(record["most"])
         return terms
 
 
@@ -319,7 +321,7 @@ class State:
 
     def _charged(self, content: Content) -> State:
         cost = tuple(content["cost"])
-        # The price of a first charge holds for the whole budget, not for a share of it.
+        # An analyst's share pays the ordinary price, `share_cost`, even for the first charge.
         share_cost = tuple(content.get("share_cost", cost))
         if not all(type(part) is int and part >= 0 for part in (*cost, *share_cost)):
             raise ValueError("a cost is whole numbers, none below 0")

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from tacit.erm import FeasibleSet, Mechanism
 from tacit.erm.losses import LogisticLoss, Loss, SmoothHingeLoss, SoftmaxLoss
 from tacit.erm.minimization import MechanismName
-from tacit.estimators.parameters import Fact
+from tacit.estimators.parameters import classes_of
 from tacit.estimators.predictors import Classes, Classifier, Probabilities, check_two_classes
 from tacit.estimators.summary import WithSummary
 from tacit.privacy import AnyAccountant, Budget, Relation
@@ -206,7 +204,7 @@ class LinearSVC(Classifier):
         return SmoothHingeLoss(self.smoothing)
 
     def _expected_labels(self) -> Classes:
-        return Classes(Fact(np.arange(2), "the list of classes"))  # any two classes
+        return Classes(classes_of([0, 1], None))  # any two classes
 
     def _check_classes(self, n_classes: int) -> None:
         remedy = ": for more, use LogisticRegression, which releases all of them jointly."

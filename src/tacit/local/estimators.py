@@ -20,6 +20,7 @@ from tacit.estimators.parameters import (
     classes_of,
     codes_of,
     epsilon_of,
+    publish_classes,
     row_norm_of,
     source_of,
     warn_if_weak,
@@ -249,7 +250,8 @@ class _LocalClassifier(ScoredClasses, BaseEstimator):
             check_two_classes(self, found.value.size, "; declare two.")
             intercept = INTERCEPT_SHARE * row_norm * bool(self.fit_intercept)
             begin(self, self._loss, unread.n_columns, row_norm, 1.0 / row_norm, intercept)
-            self.classes_, self._notes = found.value, assumptions_of(found, names)
+            publish_classes(self, found)
+            self._notes = assumptions_of(found, names)
         table, labels = unread.read()
         codes, known = codes_of(np.asarray(labels), self.classes_)
         # A person of no declared class answers too, with the label 0 between the two.

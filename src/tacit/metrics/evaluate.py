@@ -14,6 +14,7 @@ from tacit.checks import names_of_today
 from tacit.engine import release_answers
 from tacit.estimators.parameters import (
     budget_of,
+    positive_class,
     refuse_no_numbers,
     refuse_other_kinds,
     source_of,
@@ -161,7 +162,8 @@ def evaluate(
     unit
         The person of each record; one record per person then counts.
     classes
-        The classes, by default the model's; no others are possible.
+        The classes, by default the model's; no others are possible. Curves of two classes are told
+        for the last one.
     label_range
         The least and greatest label of a regressor, by default the model's.
     bins
@@ -222,7 +224,8 @@ def evaluate(
         assumptions=(*table.assumptions, MODEL_IS_PUBLIC),
     )
     try:
-        return evaluation_of(plan, released.value, released.privacy)
+        positive = positive_class(estimator) if classes is None else list(classes)[-1]
+        return evaluation_of(plan, released.value, released.privacy, positive)
     except TooFewRecords as why:
         remedy = _KNOW_HOW_MANY if n_records is None else ""
         if not isinstance(plan.cells, NumberSums):
@@ -295,11 +298,16 @@ def check_order(plan: EvaluationPlan, estimator: Any) -> None:
         )
 
 
-def evaluation_of(plan: EvaluationPlan, sums: Array, privacy: Guarantee) -> Evaluation:
-    """Compute all metrics from the noisy sums of a plan."""
+def evaluation_of(
+    plan: EvaluationPlan, sums: Array, privacy: Guarantee, positive: Any = None
+) -> Evaluation:
+    """Compute all metrics from the noisy sums of a plan.
+
+    ``positive`` is the class that curves of two classes are told for, by default the second.
+    """
     cells = plan.cells
     if isinstance(cells, TwoClassCells):
-        found = two_class_evaluation(plan, cells, sums, privacy)
+        found = two_class_evaluation(plan, cells, sums, privacy, positive)
     elif isinstance(cells, SeveralClassCells):
         found = several_class_evaluation(plan, cells, sums, privacy)
     else:

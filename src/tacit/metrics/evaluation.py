@@ -187,6 +187,8 @@ class Evaluation:
         The standard deviation of the noise on a count, or on a sum.
     sums
         The released sums, from which all else is computed.
+    positive
+        The class that curves and calibration_bias of two classes are told for: the last declared.
 
     Examples
     --------
@@ -210,6 +212,7 @@ class Evaluation:
     confusion: ConfusionMatrix | None = None
     draw: Callable[[], Mapping[str, Curve]] = dict
     sums: Array | None = None
+    positive: Any = None
 
     @cached_property
     def curves(self) -> Mapping[str, Curve]:
@@ -237,6 +240,7 @@ class Evaluation:
                 name: {"value": e.value, "low": e.low, "high": e.high} for name, e in found.items()
             },
             "refused": dict(self.refused),
+            "positive_class": self.positive,
             "confusion": confusion,
             "curves": {
                 name: {part: getattr(curve, part).tolist() for part in ("x", "y", "low", "high")}
@@ -246,11 +250,18 @@ class Evaluation:
             "statement": self.privacy_.statement(),
         }
 
+    @property
+    def about_positive(self) -> str:
+        """A sentence that names the class of curves and calibration; empty without two classes."""
+        if self.positive is None:
+            return ""
+        return f"Curves and calibration_bias are those of the class {self.positive}."
+
     def lines(self) -> list[str]:
         """Return the metrics and the refused ones, a line each."""
         lines = [f"{name}: {value}" for name, value in self.metrics.items()]
         lines += [f"{name}: refused. {why}" for name, why in self.refused.items()]
-        return [*lines, f"records: {self.n_records}"]
+        return [*lines, f"records: {self.n_records}", *filter(None, [self.about_positive])]
 
     def __str__(self) -> str:
         return "\n".join([*self.lines(), str(self.privacy_)])

@@ -109,31 +109,41 @@ def _product(one: int, other: int) -> Array:
 
 
 def two_class_evaluation(
-    plan: EvaluationPlan, cells: TwoClassCells, counts: Array, privacy: Guarantee
+    plan: EvaluationPlan,
+    cells: TwoClassCells,
+    counts: Array,
+    privacy: Guarantee,
+    positive: Any = None,
 ) -> Evaluation:
-    """Return the metrics of noisy counts, label 0 first; refuse those that would be noise."""
-    found = Histogram(cells.edges, counts, np.full(len(counts), plan.noise_std))
+    """Return the metrics of noisy counts, label 0 first; refuse those that would be noise.
+
+    Curves are told for the class ``positive``, by default the second.
+    """
+    classes = tuple(cells.classes.tolist())
+    found = Histogram(cells.edges, counts, np.full(len(counts), plan.noise_std), classes[1])
+    of_positive = found.mirrored(classes[0]) if positive == classes[0] else found
     refuse_noise(plan, float(counts.sum()))
     metrics = {"accuracy": found.accuracy()}
     refused, draws = {}, {}
     why = too_few(plan, min(found.n_zeros, found.n_ones))
     if why is None:
         metrics["auc"] = found.auc()
-        draws = {"roc": found.roc, "precision_recall": found.precision_recall}
+        draws = {"roc": of_positive.roc, "precision_recall": of_positive.precision_recall}
     else:
         refused["auc"] = why
     if plan.probabilities:
         metrics |= {"brier": found.brier(), "log_loss": found.log_loss()}
-        metrics["calibration_bias"] = found.calibration_bias()
-        draws["calibration"] = found.calibration
+        metrics["calibration_bias"] = of_positive.calibration_bias()
+        draws["calibration"] = of_positive.calibration
     return Evaluation(
         privacy,
         metrics,
         counted(np.ones(len(counts)), counts, found.noise),
         plan.noise_std,
         refused,
-        found.confusion(tuple(cells.classes.tolist())),
+        found.confusion(classes),
         Draws(draws),
+        positive=of_positive.positive,
     )
 
 
@@ -148,16 +158,26 @@ class Histogram:
         2 B noisy counts.
     noise
         The standard deviation of the noise on each count.
+    positive
+        The name of label 1, for the titles of curves.
     """
 
-    def __init__(self, edges: Array, counts: Array, noise: Array) -> None:
+    def __init__(
+        self, edges: Array, counts: Array, noise: Array, positive: Any = "label 1"
+    ) -> None:
         self.edges, self.counts, self.noise = edges, counts, noise
+        self.positive = positive
         self.n_bins = len(edges) - 1
         self.n_zeros = float(counts[: self.n_bins].sum())
         self.n_ones = float(counts[self.n_bins :].sum())
         # Masks of the cells above each inner edge, and of the cells of label 1.
         self._half = int(np.searchsorted(edges, 0.5))
         self._one = np.repeat([0.0, 1.0], self.n_bins)
+
+    def mirrored(self, positive: Any) -> Histogram:
+        """Return the same counts by 1 - score, with the labels exchanged."""
+        counts, noise = self.counts[::-1].copy(), self.noise[::-1].copy()
+        return Histogram(1.0 - self.edges[::-1], counts, noise, positive)
 
     def _above(self, edge: int) -> Array:
         return np.tile((np.arange(self.n_bins) >= edge).astype(np.float64), 2)
@@ -215,7 +235,7 @@ class Histogram:
         edges = range(self.n_bins, -1, -1)
         x = [self._ratio(self._above(edge) * zeros, zeros) for edge in edges]
         y = [self._ratio(self._above(edge) * ones, ones) for edge in edges]
-        name = "ROC: true positive rate, by false positive rate"
+        name = f"ROC of {self.positive}: true positive rate, by false positive rate"
         return _curve(name, "false positive rate", "true positive rate", x, y)
 
     def precision_recall(self) -> Curve:
@@ -224,7 +244,7 @@ class Histogram:
         edges = range(self.n_bins - 1, -1, -1)
         x = [self._ratio(self._above(edge) * ones, ones) for edge in edges]
         y = [self._ratio(self._above(edge) * ones, self._above(edge)) for edge in edges]
-        name = "Precision, by recall"
+        name = f"Precision of {self.positive}, by recall"
         return _curve(name, "recall", "precision", x, y, rising=False)
 
     def calibration(self) -> Curve:
@@ -237,8 +257,9 @@ class Histogram:
             if share.high - share.low < 1.0:
                 points.append((Estimate(middle, middle, middle), share))
         x, y = [p[0] for p in points], [p[1] for p in points]
-        name = "Calibration: share of label 1, by predicted probability"
-        return _curve(name, "predicted probability", "share of label 1", x, y, rising=False)
+        share_of = f"share of {self.positive}"
+        name = f"Calibration: {share_of}, by predicted probability"
+        return _curve(name, "predicted probability", share_of, x, y, rising=False)
 
 
 def beats_in(edges: Array) -> Array:
@@ -309,7 +330,7 @@ def several_class_evaluation(
     refused, draws = {}, {}
     for j, name in enumerate(cells.classes.tolist()):
         half = slice(2 * j * cells.n_bins, 2 * (j + 1) * cells.n_bins)
-        found = Histogram(cells.edges, counts[half], spread[half])
+        found = Histogram(cells.edges, counts[half], spread[half], name)
         # Noise on a histogram is larger than on the matrix by the factor 1 / share.
         why = too_few(plan, min(found.n_zeros, found.n_ones) * cells.share)
         if why is None:

@@ -1,4 +1,13 @@
-"""Draw the randomness of every release. No other package draws it."""
+"""Draw the randomness of every release. No other package draws it.
+
+- `source`: random bits.
+- `exact/lattice.py`: value + noise on a public lattice (`add_rounded`).
+- `gaussian`, `laplace`, `sphere`, `spherical_cap`, `stable_histogram`, `selection`: mechanisms.
+- `perturbed_minimizer`: the vector b of objective perturbation, and the noise on its minimiser.
+- `prepared`: rows of noise that are drawn before their values are known.
+- `bounded`, `release`, `summation`: a value with its sensitivity, a release with its event, and
+  sums whose sensitivity holds in floats.
+"""
 
 from tacit.noise.bounded import Norm
 from tacit.noise.gaussian import draw_ahead as draw_ahead

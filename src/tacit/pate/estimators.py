@@ -32,6 +32,7 @@ from tacit.estimators.parameters import (
     codes_of,
     column_names,
     label_range_of,
+    publish_classes,
     refuse_no_numbers,
     source_of,
     warn_if_weak,
@@ -354,7 +355,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):
             source=source,
             assumptions=(*assumptions_of(classes, queried.facts), PUBLIC_POOL),
         )
-        self.privacy_, self.plan_, self.classes_ = released.privacy, plan, classes.value
+        self.privacy_, self.plan_ = released.privacy, plan
+        publish_classes(self, classes)
         self.queries_, (self.answers_, private_cost) = queried.places, released.value
         if private_cost is not None:
             self.sanitised_ = private_cost

@@ -16,7 +16,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.estimators.parameters import epsilon_of
+from tacit.estimators.parameters import DECLARED_CLASSES, epsilon_of
 from tacit.pate.estimators import PATEClassifier, PATERegressor
 from tacit.pate.student import SemiSupervised, kernel_scores, shares_of
 from tacit.privacy import Guarantee
@@ -320,6 +320,8 @@ def published(model: PATEClassifier | PATERegressor) -> PublishedStudent:
     made.classes_ = made.met_ = made.label_range = None
     if isinstance(model, PATEClassifier):
         made.classes_ = model.classes_
+        if hasattr(model, DECLARED_CLASSES):
+            made.declared_classes_ = model.declared_classes_
         made.met_ = np.searchsorted(model.classes_, model.student_.classes_).astype(np.int64)
     else:
         low, high = model.label_range_

@@ -52,11 +52,11 @@ def facts_of_arrays(
     return _facts(estimator, _numbered(n_columns), relation, n_rows, None)
 
 
-class PipelineOfArrays(BaseEstimator):
+class FittedColumns(BaseEstimator):
     """The names and the number of the columns that a pipeline was fitted to."""
 
 
-def rows_to_ask_about(columns: PipelineOfArrays | None, first: Any, X: Any) -> Any:
+def rows_for_prediction(columns: FittedColumns | None, first: Any, X: Any) -> Any:
     """Return rows for the first step, with their columns checked against the fit."""
     if columns is not None:
         shape_of(X)
@@ -66,12 +66,12 @@ def rows_to_ask_about(columns: PipelineOfArrays | None, first: Any, X: Any) -> A
     return as_rows(X)[0]
 
 
-def unread_arrays(
+def table_read_later(
     pipeline: Any,
     X: Any,
     y: Any,
     unit: Any,
-    noted: PipelineOfArrays | None = None,
+    noted: FittedColumns | None = None,
     weights: Any = None,
 ) -> EncodedTable:
     """Return a table of numbers with its public facts; it is read after the charge.
@@ -80,31 +80,31 @@ def unread_arrays(
     """
     estimator = pipeline.steps[-1][1]
     labelled = () if y is None and not hasattr(estimator, "predict") else (y,)
-    noted = PipelineOfArrays() if noted is None else noted
-    table, said = note_columns(
+    noted = FittedColumns() if noted is None else noted
+    table, assumptions = note_columns(
         noted, X, *labelled, unit=unit, sparse=not takes_gaps(pipeline.steps[0][1])
     )
     if isinstance(table, EncodedTable):
         checked_weights(weights, table)  # refuses weights that would be dropped
         return table
     if isinstance(table, UnreadRecords):
-        table.read()  # raises before anything is charged
+        table.read()  # a RecordSource is not accepted here: read() only raises
     known = getattr(noted, "feature_names_in_", None)
     names = _numbered(table.n_columns) if known is None else tuple(map(str, known))
     relation = with_people(pipeline._budget(), has_people(table)).relation
-    facts = _facts(estimator, names, relation, shown_rows(table), y, said)
-    named: list[Any] | None = [] if has_people(table) else None
+    facts = _facts(estimator, names, relation, shown_rows(table), y, assumptions)
+    identifiers: list[Any] | None = [] if has_people(table) else None
 
     def read() -> tuple[Any, Any]:
         if takes_gaps(pipeline.steps[0][1]):
             rows, labels = numbers_of(X), None if y is None else as_labels(y)
         else:
             rows, labels = table.read()
-        if named is not None and isinstance(table, TableOfPeople):
-            named[:] = list(table.identifiers())
+        if identifiers is not None and isinstance(table, TableOfPeople):
+            identifiers[:] = list(table.identifiers())
         return rows, labels
 
-    return _weighted(EncodedTable(facts, read, named=named), weights, table.n_rows)
+    return _weighted(EncodedTable(facts, read, named=identifiers), weights, table.n_rows)
 
 
 def weights_for_estimator(pipeline: Any, sample_weight: Any, params: Mapping[str, Any]) -> Any:
@@ -155,28 +155,28 @@ def _facts(
     relation: Relation,
     n_rows: int | None,
     y: Any,
-    *said: Assumed,
+    *assumptions: Assumed,
 ) -> TableFacts:
     """Return the facts from parameters, from the type of the labels, or inferred if requested."""
     own = estimator.get_params(deep=False)
     n_records = n_records_of(own.get("n_records"), n_rows, relation)
-    assumptions: list[Assumed] = [*said, n_records]
+    all_assumptions: list[Assumed] = [*assumptions, n_records]
     classes = label_range = None
     if "classes" in own:
         of_classes = classes_of(own["classes"], y)
-        classes = tuple(of_classes.value.tolist())
-        assumptions.append(of_classes)
+        classes = tuple(of_classes.declared.tolist())
+        all_assumptions.append(of_classes)
     if "label_range" in own:
         of_labels = label_range_of(own["label_range"], y)
         label_range = of_labels.value
-        assumptions.append(of_labels)
+        all_assumptions.append(of_labels)
     return TableFacts(
         names,
         math.inf,
         n_records.value,
         classes,
         label_range,
-        assumptions_of(*assumptions),
+        assumptions_of(*all_assumptions),
         relation.by_person,
     )
 
@@ -221,14 +221,14 @@ def check_target(schema: Schema, estimator: Any) -> None:
 
 @dataclass(frozen=True)
 class Raw:
-    """An unread table.
+    """A table as given, not read yet, and how to encode it.
 
     Parameters
     ----------
     facts
         The public facts of the encoded rows.
     encoded
-        Returns the encoded rows, to be read later; by another encoder, if one is passed.
+        Takes an encoder, or None for its own; returns the encoded table, still unread.
     batches
         Reads some columns unchanged, in batches.
     identifiers
@@ -250,10 +250,12 @@ class Raw:
 
     def unit(self) -> list[Any] | None:
         """Read the unit of each record, if there is one."""
-        named = self.identifiers
-        if named is None:
+        identifiers = self.identifiers
+        if identifiers is None:
             return None
-        return self.columns([named])[named] if isinstance(named, str) else list(named)
+        if isinstance(identifiers, str):
+            return self.columns([identifiers])[identifiers]
+        return list(identifiers)
 
 
 def raw_table(encoder: SchemaEncoder, X: Any, y: Any, unit: Any, weights: Any) -> Raw:

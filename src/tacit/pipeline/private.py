@@ -25,6 +25,7 @@ from tacit.estimators.parameters import (
     NobodyCountedWarning,
     UndeclaredWarning,
     budget_of,
+    positive_class,
     postponed,
     source_of,
     warn,
@@ -40,7 +41,7 @@ from tacit.metrics.evaluation import Evaluation, NoEvaluationWarning
 from tacit.metrics.predictions import AnswersOf
 from tacit.pipeline.inputs import (
     Encoded,
-    PipelineOfArrays,
+    FittedColumns,
     Raw,
     Through,
     check_target,
@@ -49,8 +50,8 @@ from tacit.pipeline.inputs import (
     raw_file,
     raw_numbers,
     raw_table,
-    rows_to_ask_about,
-    unread_arrays,
+    rows_for_prediction,
+    table_read_later,
     weights_for_estimator,
     with_words,
 )
@@ -310,6 +311,12 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         return classes
 
     @property
+    def declared_classes_(self) -> npt.NDArray[Any]:
+        """The classes in their declared order, if it is not that of ``classes_``."""
+        classes: npt.NDArray[Any] = self.estimator_.declared_classes_
+        return classes
+
+    @property
     def n_features_in_(self) -> int:
         """The number of columns of the table."""
         return int(self._of_columns("n_features_in_"))
@@ -353,11 +360,18 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
 
     @available_if(_last_has("summary"))  # type: ignore[untyped-decorator]
     def summary(self) -> Summary:
-        """Return coefficients with standard errors, named by the estimator's features."""
+        """Return coefficients with standard errors, named by the estimator's features.
+
+        Effects are told in the unit that the schema declares by ``per``, else per whole range.
+        """
         found: Summary = self.estimator_.summary()
-        encoder = self.encoder_
-        references = None if encoder is None else encoder.schema.references
-        return found.named(self.feature_names_met, references)
+        if self.encoder_ is None:
+            return found.named(self.feature_names_met, None)
+        schema = self.encoder_.schema
+        named = found.named(self.feature_names_met, schema.references)
+        # A step after the encoder may change the scale, so that its units no longer hold.
+        is_next = len(self.steps) == 2 and self.feature_names_met == schema.feature_names
+        return named.in_units(schema.effect_units) if is_next else named
 
     # Planning.
 
@@ -464,7 +478,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         """Return the encoded rows of a table, to be read after the charge."""
         encoder = self._encoder()
         if encoder is None:
-            return unread_arrays(self, X, y, None)
+            return table_read_later(self, X, y, None)
         if encoder.schema.open_words:
             raise TypeError(
                 "a search splits encoded records, but the words of the schema's open "
@@ -536,8 +550,8 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         weights = weights_for_estimator(self, sample_weight, params)
         if encoder is not None:
             return self._fitted(raw_table(encoder, X, y, unit, weights))
-        noted = PipelineOfArrays()
-        self._fitted(raw_numbers(unread_arrays(self, X, y, unit, noted, weights)))
+        noted = FittedColumns()
+        self._fitted(raw_numbers(table_read_later(self, X, y, unit, noted, weights)))
         self._columns = noted
         return self
 
@@ -671,8 +685,9 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         self._publish(fitted, names, privacy, plan)
         late: list[tuple[str, type[Warning]]] = [(said, NobodyCountedWarning) for said in nobody]
         if plan.evaluation is not None and sums is not None:
+            positive = positive_class(fitted[self.steps[-1][0]])
             try:
-                self.evaluation_ = evaluation_of(plan.evaluation, sums, privacy)
+                self.evaluation_ = evaluation_of(plan.evaluation, sums, privacy, positive)
             except TooFewRecords as why:
                 said = (
                     f"the evaluation has no result: {why} A larger share held out has more records"
@@ -786,7 +801,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         *before, last = self.steps_.values()
         rows, first = X, next(iter(self.steps_.values()))
         if not isinstance(first, SchemaEncoder):
-            rows = rows_to_ask_about(getattr(self, "_columns", None), first, X)
+            rows = rows_for_prediction(getattr(self, "_columns", None), first, X)
         for step in before:
             rows = step.transform(rows)
             rows = rows.to_numpy() if hasattr(rows, "to_numpy") else rows  # from set_output
@@ -815,7 +830,7 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
             encoder = labels_as_needed(steps.pop(0), last)
             table = encoder.unread(X, y, unit, with_people=with_people)
         else:
-            table = unread_arrays(self, X, y, unit)
+            table = table_read_later(self, X, y, unit)
         for step in steps:
             table = table.through(step)
         return table

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from sklearn import preprocessing
@@ -147,6 +148,8 @@ class StepSpec:
     kind: str
     step: type[Any]
     released: tuple[str, ...] = ()
+    # Values of parameters that files of an earlier tacit do not have.
+    before: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def spends(self) -> bool:
@@ -164,7 +167,7 @@ _MAP = ("domain_", "n_features_in_")
 
 # The stored words must not change when a class is renamed.
 STEPS: tuple[StepSpec, ...] = (
-    StepSpec("interactions", Interactions, _MAP),
+    StepSpec("interactions", Interactions, _MAP, {"pairs": "all"}),
     StepSpec("polynomial_map", PolynomialFeatures, _MAP),
     StepSpec("random_fourier_features", RandomFourierFeatures, (*_MAP, "seed_", "bandwidth_")),
     StepSpec("spline_features", SplineFeatures, _MAP),

@@ -26,11 +26,13 @@ from tacit.queries.session import (
     Slot,
     composed,
 )
+from tacit.queries.table_counts import CountedColumn, TableCounts
 
 __all__ = [
     "AtMost",
     "ClassCounts",
     "Count",
+    "CountedColumn",
     "CoveredBy",
     "Exactly",
     "Facts",
@@ -57,6 +59,7 @@ __all__ = [
     "Slot",
     "SphereNoise",
     "Statistic",
+    "TableCounts",
     "composed",
     "split_budget",
 ]

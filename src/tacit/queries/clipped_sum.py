@@ -23,7 +23,7 @@ from tacit.noise import Norm, Release, Source
 from tacit.privacy import Event, Gaussian, Relation, Repeated
 from tacit.queries.base import Array, Facts, Private, Sensitivity
 from tacit.queries.noise import GaussianNoise, NoisySum, price_of_drawn
-from tacit.queries.session import Sequence, Slot
+from tacit.queries.session import CorrelatedSteps, Slot
 
 # Float error of a float32 sum, as a share of the clip (docs/proofs/networks.md, section 2).
 FLOAT_SLACK = 2.0**-10
@@ -73,7 +73,10 @@ class _OfClippedGradients:
         return not facts.relation.by_person
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
-        """Return the clip's factors, by which `tacit.deep.clipping.BookKeeper` multiplies."""
+        """Return the clip's factors.
+
+        `tacit.deep.clipping.book_keeping.BookKeeper` multiplies gradients by them.
+        """
         return (self.clip.factors,)
 
 
@@ -505,7 +508,7 @@ class OrderedRun:
 class CorrelatedStep:
     """One step of a run with correlated noise; the answer estimates the sum of its batch.
 
-    The price is the event of the whole run; the rule `Sequence` charges it once for all steps.
+    The price is the event of the whole run; the rule `CorrelatedSteps` charges it once.
 
     Parameters
     ----------
@@ -526,7 +529,7 @@ class CorrelatedStep:
     def slot(self, facts: Facts) -> Slot:
         """Return the slot of the run."""
         n_steps = self.statistic.steps_per_epoch * self.statistic.epochs
-        return Slot(self.event(facts), Sequence(n_steps))
+        return Slot(self.event(facts), CorrelatedSteps(n_steps))
 
     def answer(self, records: Private, facts: Facts, source: Source) -> Release[Array]:
         """Return an estimate of the sum over the next batch."""

@@ -1,5 +1,8 @@
 """Add noise to a total, and split one budget into the noise of several queries.
 
+Nothing is drawn here. `GaussianNoise`, `LaplaceNoise` and `SphereNoise` state the cost of noise and
+call the mechanism that draws it: `noise/gaussian.py`, `noise/laplace.py` and `noise/sphere.py`.
+
 Shares are of epsilon for a pure budget, else of mu^2. They are computed as exact fractions, and
 every result is rounded towards more noise: the parts cost no more than the whole in exact
 arithmetic.

@@ -8,8 +8,7 @@ A session holds the records; an algorithm sees the public facts and calls `ask`.
 not fit its slot is refused before a record is read. `close` refuses a run that left a slot
 unfinished, so that the release is what was charged.
 
-A view is public: words and numbers that follow from a plan and from answers. It transforms the
-records and their facts; `Session.on` applies both together.
+A view holds public values only. It transforms the records and their facts together (`Session.on`).
 """
 
 from __future__ import annotations
@@ -51,38 +50,49 @@ from tacit.records.splits import new_key, parts_of
 _NEAR = 1e-12
 
 
+class _ChargedEachTime:
+    """A rule that is charged as often as its query may be asked."""
+
+    n: int
+
+    @property
+    def n_charged(self) -> int:
+        """How often the slot's event is charged."""
+        return self.n
+
+
 class _AnyNumber:
     """A rule under which a run may end after any number of queries."""
 
-    def is_met(self, answered: Counter[Event]) -> bool:
+    def is_met(self, questions_taken: Counter[Event]) -> bool:
         """Return True: any number is allowed."""
         return True
 
 
 @dataclass(frozen=True)
-class Exactly:
+class Exactly(_ChargedEachTime):
     """A query that is asked exactly ``n`` times, each time at the price of the slot.
 
-    Proof: the events of all slots, with their multiplicities, are the leaves of the charged event.
+    Proof: the charge is the list of all slots' events, each ``n`` times; nothing else may be asked.
     Composition allows each query to depend on earlier answers.
     """
 
     n: int = 1
 
-    def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
+    def allows(self, planned: Event, price: Event, questions_taken: Counter[Event]) -> bool:
         """Return whether one more query may be asked at this price."""
-        return price == planned and answered.total() < self.n
+        return price == planned and questions_taken.total() < self.n
 
-    def is_met(self, answered: Counter[Event]) -> bool:
+    def is_met(self, questions_taken: Counter[Event]) -> bool:
         """Return whether the run may end."""
-        return answered.total() == self.n
+        return questions_taken.total() == self.n
 
     def __str__(self) -> str:
         return f"exactly {self.n} times"
 
 
 @dataclass(frozen=True)
-class AtMost(_AnyNumber):
+class AtMost(_ChargedEachTime, _AnyNumber):
     """A query that is asked at most ``n`` times; unused queries stay charged.
 
     Proof: a charged event that is not released costs nothing, so that omitting releases can only
@@ -91,9 +101,9 @@ class AtMost(_AnyNumber):
 
     n: int = 1
 
-    def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
+    def allows(self, planned: Event, price: Event, questions_taken: Counter[Event]) -> bool:
         """Return whether one more query may be asked at this price."""
-        return price == planned and answered.total() < self.n
+        return price == planned and questions_taken.total() < self.n
 
     def __str__(self) -> str:
         return f"at most {self.n} times"
@@ -111,18 +121,18 @@ class GaussianSum(_AnyNumber):
     (docs/proofs/events.md, section 3).
     """
 
-    n: int = 1  # multiplicity of the charged event
+    n_charged: int = 1  # multiplicity of the charged event
 
-    def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
+    def allows(self, planned: Event, price: Event, questions_taken: Counter[Event]) -> bool:
         """Return whether one more query may be asked at this price."""
-        return _fits_gaussian(planned, price, answered)
+        return _fits_gaussian(planned, price, questions_taken)
 
     def __str__(self) -> str:
         return "as often as mu^2 allows"
 
 
 @dataclass(frozen=True)
-class CoveredBy:
+class CoveredBy(_ChargedEachTime):
     """One query whose event costs no more than the slot's: noise adapted to a count.
 
     Proof: `Event.covers` compares the parameters in which the bound on the privacy loss is monotone
@@ -132,41 +142,41 @@ class CoveredBy:
 
     n: int = 1
 
-    def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
+    def allows(self, planned: Event, price: Event, questions_taken: Counter[Event]) -> bool:
         """Return whether the query may be asked at this price."""
-        return answered.total() < self.n and planned.covers(price)
+        return questions_taken.total() < self.n and planned.covers(price)
 
-    def is_met(self, answered: Counter[Event]) -> bool:
+    def is_met(self, questions_taken: Counter[Event]) -> bool:
         """Return whether the run may end."""
-        return answered.total() == self.n
+        return questions_taken.total() == self.n
 
     def __str__(self) -> str:
-        return "once, or what costs less"
+        return "once, at this price or less"
 
 
 @dataclass(frozen=True)
 class ExchangedFor(_AnyNumber):
     """Gaussian queries in place of other slots, which are then not used.
 
-    The slot's event is the Gaussian that the events of ``slots`` dominate (`exchanged`). It is
-    charged with these slots, not in addition.
+    The slot's event is a Gaussian release that costs no more than those slots together
+    (`exchanged`). It is charged with these slots, not in addition.
 
     Proof: docs/proofs/objective_perturbation.md, section 15.
     """
 
     slots: tuple[str, ...]
-    n: int = 0  # it charges nothing of its own
+    n_charged: int = 0  # it charges nothing of its own
 
-    def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
+    def allows(self, planned: Event, price: Event, questions_taken: Counter[Event]) -> bool:
         """Return whether one more query may be asked at this price."""
-        return _fits_gaussian(planned, price, answered)
+        return _fits_gaussian(planned, price, questions_taken)
 
     def __str__(self) -> str:
         return f"in the place of {' and '.join(self.slots)}, as often as mu^2 allows"
 
 
 @dataclass(frozen=True)
-class Sequence(_AnyNumber):
+class CorrelatedSteps(_AnyNumber):
     """Steps of one run with correlated noise; the event is that of all steps together.
 
     The price of each step is the event of the run, and its noise is part of the run's noise, drawn
@@ -177,11 +187,11 @@ class Sequence(_AnyNumber):
     """
 
     most: int
-    n: int = 1
+    n_charged: int = 1
 
-    def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
+    def allows(self, planned: Event, price: Event, questions_taken: Counter[Event]) -> bool:
         """Return whether one more step may be taken."""
-        return price == planned and answered.total() < self.most
+        return price == planned and questions_taken.total() < self.most
 
     def __str__(self) -> str:
         return f"in up to {self.most} steps"
@@ -195,32 +205,32 @@ class BestOfTries:
     distribution in that event, independently of the records. K is secret: a stored plan omits it,
     and only the session that makes the runs receives it.
 
-    Proof: docs/proofs/selection.md, sections 1 to 3, for any release of the runs and any order that
-    selects the best. The candidate of a run is drawn before, without the records. The caller must
-    keep the other runs secret.
+    Proof: docs/proofs/best_of.md, sections 1 to 3, for any release of the runs and any order that
+    selects the best. Each run's candidate is drawn before the run and without the records. The
+    caller must keep the other runs secret.
     """
 
     n_tries: int | None = None
-    n: int = 1  # multiplicity of the charged event
+    n_charged: int = 1  # multiplicity of the charged event
 
-    def allows(self, planned: Event, price: Event, answered: Counter[Event]) -> bool:
+    def allows(self, planned: Event, price: Event, questions_taken: Counter[Event]) -> bool:
         """Return whether one more run may be made at a price."""
-        if self.n_tries is None or answered.total() >= self.n_tries:
+        if self.n_tries is None or questions_taken.total() >= self.n_tries:
             return False
         if planned.reasons_void():  # the guarantee is void
             return bool(price.reasons_void())
         cases = planned.base if isinstance(planned, BestOf) else None
         return isinstance(cases, OneOf) and price in cases.events
 
-    def is_met(self, answered: Counter[Event]) -> bool:
+    def is_met(self, questions_taken: Counter[Event]) -> bool:
         """Return whether all runs were made."""
-        return answered.total() == self.n_tries
+        return questions_taken.total() == self.n_tries
 
     def __str__(self) -> str:
         return "for the best of a secret number of tries"
 
 
-Rule = Exactly | AtMost | GaussianSum | CoveredBy | ExchangedFor | Sequence | BestOfTries
+Rule = Exactly | AtMost | GaussianSum | CoveredBy | ExchangedFor | CorrelatedSteps | BestOfTries
 
 
 @dataclass(frozen=True)
@@ -234,9 +244,9 @@ class Slot:
 def composed(slots: Mapping[str, Slot]) -> Event:
     """Return the composition of all slots, which is the event that a plan charges."""
     events = [
-        slot.event if slot.rule.n == 1 else Repeated(slot.event, slot.rule.n)
+        slot.event if slot.rule.n_charged == 1 else Repeated(slot.event, slot.rule.n_charged)
         for slot in slots.values()
-        if slot.rule.n
+        if slot.rule.n_charged
     ]
     return events[0] if len(events) == 1 else Composed(tuple(events))
 
@@ -275,19 +285,19 @@ def exchanged(slots: Mapping[str, Slot], names: tuple[str, ...]) -> Slot:
             mu = leaf.dominated_gaussian_mu()
             if mu is None:
                 raise ValueError(f"{leaf} is not known to dominate a Gaussian release.")
-            parts += [mu] * n * slots[name].rule.n
+            parts += [mu] * n * slots[name].rule.n_charged
     mu = math.sqrt(math.fsum(part**2 for part in parts)) * (1 - 2.0**-40)
     relation = slots[names[0]].event.relation
     return Slot(Gaussian(1 / mu, relation), ExchangedFor(names))
 
 
-def _fits_gaussian(planned: Event, price: Event, answered: Counter[Event]) -> bool:
+def _fits_gaussian(planned: Event, price: Event, questions_taken: Counter[Event]) -> bool:
     if not (isinstance(planned, Gaussian) and isinstance(price, Gaussian)):
         return False
     if price.relation is not planned.relation:
         return False
     multipliers = Counter({price.noise_multiplier: 1})
-    for event, n in answered.items():
+    for event, n in questions_taken.items():
         assert isinstance(event, Gaussian), "nothing else was allowed"
         multipliers[event.noise_multiplier] += n
     share = math.fsum(n * (planned.noise_multiplier / z) ** 2 for z, n in multipliers.items())
@@ -394,15 +404,17 @@ class Split:
 def check_unit(records: object, facts: Facts) -> None:
     """Refuse ungrouped records if sums per person are clipped, and grouped records otherwise.
 
-    The sensitivities of one do not hold for the other. Weighted records of people are neither:
-    one record per person is weighted.
+    The sensitivities of one do not hold for the other. Do not weight grouped records: take
+    OneRecordEach first.
     """
-    knows = isinstance(records, PeopleInMemory | PeopleInSource)
+    is_grouped = isinstance(records, PeopleInMemory | PeopleInSource)
     beneath = records
     while isinstance(beneath, ReweightedRecords):
         beneath = beneath.records
-    hides = beneath is not records and isinstance(beneath, PeopleInMemory | PeopleInSource)
-    if facts.sums_by_person != knows or hides:
+    weights_grouped_records = beneath is not records and isinstance(
+        beneath, PeopleInMemory | PeopleInSource
+    )
+    if facts.sums_by_person != is_grouped or weights_grouped_records:
         raise ValueError(
             "a plan with sums per person needs records grouped by person, and grouped "
             "records need such a plan; view them as OneRecordEach() otherwise."
@@ -478,48 +490,50 @@ class _Tally:
     ) -> None:
         self.planned, self.slots, self.source = planned, dict(slots), source
         self.booking = booking
-        self.answered: dict[str, Counter[Event]] = {name: Counter() for name in slots}
+        self.questions_taken: dict[str, Counter[Event]] = {name: Counter() for name in slots}
         self.given_up: set[str] = set()
         self.children: list[tuple[str, Session]] = []
         self.is_closed = self.is_settled = False
         _check_charged(self.slots, planned)
 
-    def paid(self, slot: str) -> Slot:
+    def slot_named(self, name: str) -> Slot:
         """Return the slot of a name, or refuse an unknown name."""
-        paid = self.slots.get(slot)
-        if paid is None:
+        slot = self.slots.get(name)
+        if slot is None:
             raise RuntimeError(
-                f"the plan has no slot {slot!r}; it has "
+                f"the plan has no slot {name!r}; it has "
                 f"{', '.join(map(repr, self.slots)) or 'no slots'}. {_BUG}"
             )
-        return paid
+        return slot
 
     def take(self, slot: str, price: Event) -> None:
         """Count one more query, or refuse it."""
         if self.is_closed:
             raise RuntimeError(f"the session is closed, but {slot!r} was asked. {_BUG}")
-        paid, answered = self.paid(slot), self.answered[slot]
-        if slot in self.given_up or not paid.rule.allows(paid.event, price, answered):
+        planned, questions_taken = self.slot_named(slot), self.questions_taken[slot]
+        if slot in self.given_up or not planned.rule.allows(planned.event, price, questions_taken):
             raise RuntimeError(
-                f"{slot!r} would release {price}, but what was paid for it is {paid.event}, "
-                f"{paid.rule}; asked before: {answered.total()} times. {_BUG}"
+                f"{slot!r} would release {price}, but what was paid for it is {planned.event}, "
+                f"{planned.rule}; asked before: {questions_taken.total()} times. {_BUG}"
             )
-        if isinstance(paid.rule, ExchangedFor):
-            if any(self.answered[name] for name in paid.rule.slots):
+        if isinstance(planned.rule, ExchangedFor):
+            replaced = planned.rule.slots
+            if any(self.questions_taken[name] for name in replaced):
                 raise RuntimeError(
-                    f"{slot!r} replaces {paid.rule.slots}, one of which was asked already. {_BUG}"
+                    f"{slot!r} replaces {replaced}, one of which was asked already. {_BUG}"
                 )
-            self.given_up.update(paid.rule.slots)
-        answered[price] += 1
+            # Asking this slot gives up the slots that it replaces.
+            self.given_up.update(replaced)
+        questions_taken[price] += 1
 
     def close(self) -> Event:
         self.is_closed = True
         for name, slot in self.slots.items():
-            answered = self.answered[name]
-            if name not in self.given_up and not slot.rule.is_met(answered):
+            questions_taken = self.questions_taken[name]
+            if name not in self.given_up and not slot.rule.is_met(questions_taken):
                 raise RuntimeError(
-                    f"{name!r} was asked {answered.total()} times and planned {slot.rule}: the "
-                    f"release is withheld. {_BUG}"
+                    f"{name!r} was asked {questions_taken.total()} times and planned {slot.rule}: "
+                    f"the release is withheld. {_BUG}"
                 )
         for name, child in self.children:
             if not child._tally.is_settled:
@@ -686,19 +700,19 @@ class Session:
         unit
             A function that extracts the unit of each record, if there is one.
         """
-        paid, records = self._tally.paid(slot).event, self._records
+        charged, records = self._tally.slot_named(slot).event, self._records
         accountant = Prepaid(
-            priced(paid, self._tally.source),
+            priced(charged, self._tally.source),
             budget,
             who,
-            lambda: self._tally.take(slot, paid),
+            lambda: self._tally.take(slot, charged),
         )
         made = records if table is None else table(records)
         return accountant.fit(estimator, made, None if unit is None else unit(records))
 
     def has_used(self, slot: str) -> bool:
         """Return whether anything was asked of a slot."""
-        return self._tally.answered[slot].total() > 0
+        return self._tally.questions_taken[slot].total() > 0
 
     def _child(self, slot: str, plan: ChildPlan, records: Private) -> Session:
         tally = _Tally(plan.event, plan.slots(), self._tally.source)
@@ -734,13 +748,13 @@ def _check_charged(slots: Mapping[str, Slot], planned: Event) -> None:
     """Refuse slots that differ, leaf by leaf, from the charged event."""
     if isinstance(planned, NonPrivate):
         return  # the guarantee is void
-    answered: Counter[Event] = Counter()
+    charged: Counter[Event] = Counter()
     given_up = [n for s in slots.values() if isinstance(s.rule, ExchangedFor) for n in s.rule.slots]
     if len(given_up) > len(set(given_up)):
         raise RuntimeError(f"a slot of {dict(slots)} would be exchanged twice. {_BUG}")
     for slot in slots.values():
-        answered += leaf_counts(slot.event, slot.rule.n)
+        charged += leaf_counts(slot.event, slot.rule.n_charged)
         if isinstance(slot.rule, ExchangedFor) and slot != exchanged(slots, slot.rule.slots):
             raise RuntimeError(f"{slot} is not what its slots can be exchanged for. {_BUG}")
-    if answered != leaf_counts(planned):
+    if charged != leaf_counts(planned):
         raise RuntimeError(f"the slots {dict(slots)} are not what was charged, {planned}. {_BUG}")

@@ -28,8 +28,10 @@ def clipped_by_person(
 ) -> Array:
     """Return the sum over people of sum_i coefficient_i x_i, each of norm at most ``clip``.
 
-    The norm is taken in ``coordinates``, if given; the sum itself is not. Numbers are in units of
-    the clip, so that no square overflows. ``coefficients`` have one column per output.
+    Only releases of preconditioned gradients use it (`PreconditionedGradient`), with their
+    ``coordinates``: the norm is taken in these, the sum itself is not. `Gradient` clips people's
+    sums on its lattice instead. Numbers are in units of the clip, so that no square overflows.
+    ``coefficients`` have one column per output.
     """
     scaled = (coefficients[:, None] if coefficients.ndim == 1 else coefficients) / clip
     parts = [_of_each_person(block, column) for column in scaled.T]

@@ -1,4 +1,13 @@
-"""Assign records to people. Identifiers are read here, converted to numbers, and not kept."""
+"""Assign records to people. Identifiers are read here, converted to numbers, and not kept.
+
+This file says whose record is whose; it bounds nothing. A person's records are bounded in one of
+two ways (docs/proofs/people.md):
+
+- one record each: `one_each` of `records/grouped.py` keeps one record of every person;
+- all records: the sum of a person's gradients is clipped in `queries/gradient.py`.
+
+`_bound_people` of `erm/minimization.py` chooses between them by the plan.
+"""
 
 from __future__ import annotations
 

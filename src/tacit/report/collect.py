@@ -12,6 +12,8 @@ import numpy.typing as npt
 from tacit import __version__, engine
 from tacit.erm import Plan
 from tacit.erm.plan import NoiseError, unknown
+from tacit.estimators.parameters import positive_class, positive_sign
+from tacit.estimators.summary import remark_on_bias
 from tacit.pipeline.private import as_pipeline, feature_names_of, summary_of
 from tacit.privacy import Guarantee
 from tacit.registry import MARGIN, spec_of
@@ -60,9 +62,9 @@ def facts_of(
     Notes
     -----
     **Guarantee**. The function reads only the model's constructor parameters and ``coef_``,
-    ``intercept_``, ``location_``, ``classes_``, ``feature_names_in_``, ``n_features_in_``,
-    ``estimates_``, ``standard_errors_``, ``evaluation_``, ``plan_`` and ``privacy_``. The
-    accountant and the random state are not read.
+    ``intercept_``, ``location_``, ``classes_``, ``declared_classes_``, ``feature_names_in_``,
+    ``n_features_in_``, ``residual_bound_``, ``estimates_``, ``standard_errors_``,
+    ``evaluation_``, ``plan_`` and ``privacy_``. The accountant and the random state are not read.
 
     Examples
     --------
@@ -146,6 +148,9 @@ def _weights(
     intercept = np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64))
     constant = plan.problem.objective.bounds.intercept if plan is not None else 0.0
     error = _noise_error(estimator, plan, _weight_norm(estimator, plan, coef, intercept))
+    # Of two classes, coefficients are told for the last declared one.
+    sign = positive_sign(estimator)
+    coef, intercept = sign * coef + 0.0, sign * intercept + 0.0  # no -0.0
     outputs = [str(label) for label in estimator.classes_] if len(coef) > 1 else [""]
     rows: list[Coefficient] = []
     for output, line, level in zip(outputs, coef, intercept, strict=True):
@@ -156,7 +161,8 @@ def _weights(
             on_level = error.std * constant if error.std is not None and constant else None
             rows.append(Coefficient("intercept", float(level), on_level, output, True))
     about = error.sentence + (_ON_CATEGORIES if from_schema and error.is_bound else "")
-    return Coefficients(tuple(rows), _meaning(estimator, from_schema), about, error.is_bound)
+    meaning, remark = _meaning(estimator, from_schema), remark_on_bias(estimator)
+    return Coefficients(tuple(rows), meaning, about, error.is_bound, remark)
 
 
 def _weight_norm(estimator: Any, plan: Plan | None, coef: Array, intercept: Array) -> float | None:
@@ -175,7 +181,8 @@ def _weight_norm(estimator: Any, plan: Plan | None, coef: Array, intercept: Arra
 
 def _meaning(estimator: Any, from_schema: bool) -> str:
     spec = spec_of(estimator)
-    what = (spec.link if spec else MARGIN).meaning(getattr(estimator, "classes_", None))
+    link = spec.link if spec else MARGIN
+    what = link.meaning(getattr(estimator, "classes_", None), positive_class(estimator))
     if from_schema and (spec is None or spec.terms is None):
         what += (
             " Features follow the schema: a number is scaled to -1/2 at its lower bound and 1/2 "

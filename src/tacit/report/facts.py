@@ -97,6 +97,7 @@ class Coefficients:
     meaning: str
     about_errors: str
     errors_are_bounds: bool = False
+    on_bias: str = ""
 
 
 @dataclass(frozen=True)

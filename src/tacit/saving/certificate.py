@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.estimators.parameters import positive_class
 from tacit.metrics import Evaluation
 from tacit.pipeline.private import feature_names_of, summary_of
 from tacit.privacy import Guarantee
@@ -85,6 +86,7 @@ class Certificate:
             "n_features": self.estimator.n_features_in_,
             "feature_names": _items(self._feature_names()),
             "classes": _items(getattr(self.estimator, "classes_", None)),
+            "positive_class": positive_class(self.estimator),
             "summary": None if summary is None else summary.rows(),
             "evaluation": None if found is None else found.to_dict(),
             "plan": None if plan is None else str(plan).splitlines(),
@@ -114,6 +116,8 @@ class Certificate:
         ]
         if facts["classes"] is not None:
             lines.append(f"classes: {len(facts['classes'])}{_shown(facts['classes'])}")
+            if len(facts["classes"]) == 2:
+                lines.append(f"modelled class: {facts['positive_class']}")
         lines += ["parameters:"]
         lines += [f"  {name} = {_short(value)}" for name, value in self.parameters.items()]
         if self.schema is not None:

@@ -50,9 +50,11 @@ from tacit.erm.inference import PlanWithErrors
 from tacit.erm.losses import LOSSES
 from tacit.erm.minimization import KINDS
 from tacit.features import Domain, GaussianKernel, LaplacianKernel, MaternKernel
+from tacit.features.feature_map import GroupedDomain
 from tacit.privacy import Budget, Event, Relation, event_from_dict
 from tacit.records import Bounds
 from tacit.saving.container import CannotSave, NotAModel, is_member_name
+from tacit.table_facts import SourceColumn
 
 AnyArray = npt.NDArray[Any]
 
@@ -130,6 +132,8 @@ PARTS: Mapping[str, type[Any]] = {
     "balanced": Balanced,
     "box": Box,
     "domain": Domain,
+    "grouped_domain": GroupedDomain,
+    "source_column": SourceColumn,
     "l1_ball": L1Ball,
     "l2_ball": L2Ball,
     "gaussian_kernel": GaussianKernel,

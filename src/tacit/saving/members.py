@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from tacit.estimators.parameters import budget_of, with_people
+from tacit.estimators.parameters import (
+    DECLARED_CLASSES,
+    budget_of,
+    positive_class,
+    with_people,
+)
 from tacit.metrics import Evaluation
 from tacit.metrics.evaluate import evaluation_of
 from tacit.metrics.planning import plan_of_sums
@@ -168,6 +173,10 @@ def _check_same_facts(schema: Schema, estimator: Any, *, needs_target: bool) -> 
             labels, estimator.classes_
         ):
             raise NotAModel("its schema has other classes than its estimator.")
+        # Files of tacit 0.1 have no declared order: they are told for the sorted one.
+        declared = getattr(estimator, DECLARED_CLASSES, target.labels)
+        if not np.array_equal(declared, target.labels):
+            raise NotAModel("its schema has its classes in another order than its estimator.")
     elif target is not None and not _is_range(estimator.label_range, (target.lower, target.upper)):
         raise NotAModel("its schema has another range of labels than its estimator.")
     if not set(schema.assumptions) <= set(estimator.privacy_.assumptions):
@@ -205,7 +214,7 @@ def evaluation_in(
         probabilities=hasattr(estimator, "predict_proba"),
     )
     with np.errstate(all="ignore"):  # forged sums may overflow
-        return evaluation_of(plan, sums, model.privacy_)
+        return evaluation_of(plan, sums, model.privacy_, positive_class(estimator))
 
 
 PIPELINE = "private_pipeline"
@@ -335,7 +344,7 @@ def _own(event: Any, promise: Guarantee, place: str) -> Guarantee:
 def _transformer(
     spec: StepSpec, step: dict[str, Any], reader: Reader, promise: Guarantee | None, place: str
 ) -> Any:
-    parameters = reader.read_map(step["parameters"], f"{place}.parameters")
+    parameters = {**spec.before, **reader.read_map(step["parameters"], f"{place}.parameters")}
     released = reader.read_map(step["released"], f"{place}.released")
     whole = set(released) | SOMETIMES == set(spec.released) | SOMETIMES
     if not whole or (promise is not None) != spec.spends:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.estimators.parameters import DECLARED_CLASSES
 from tacit.pate import PATEClassifier, PATERegressor, PublishedStudent, published
 from tacit.pate.published_student import ConstantForm, Form, KernelForm, LinearForm, TreesForm
 from tacit.privacy import Guarantee
@@ -18,6 +19,7 @@ from tacit.saving.container import CannotSave, NotAModel
 from tacit.saving.validation import check_budget, check_classes, check_features
 
 _RELEASED = {"classes_", "met_", "label_range", "n_features_in_"}
+_SOMETIMES = (DECLARED_CLASSES, NAMES)
 _ABOUT = {"epsilon", "delta", "relation", "n_teachers", "n_queries"}
 
 _FORMS: Mapping[str, type[Any]] = {
@@ -42,8 +44,7 @@ def student_record(model: Any, writer: Writer) -> dict[str, Any]:
     word = next(word for word, form in _FORMS.items() if form is type(student.form_))
     fields = {f.name: getattr(student.form_, f.name) for f in dataclasses.fields(student.form_)}
     released = {name: getattr(student, name) for name in sorted(_RELEASED)}
-    if hasattr(student, NAMES):
-        released[NAMES] = student.feature_names_in_
+    released |= {name: getattr(student, name) for name in _SOMETIMES if hasattr(student, name)}
     return {
         "kind": "pate_student",
         "form": word,
@@ -60,7 +61,7 @@ def student_of(record: Mapping[str, Any], reader: Reader, promise: Guarantee) ->
     fields = reader.read_map(record["arrays"], "arrays")
     released = reader.read_map(record["released"], "released")
     about = reader.read_map(record["parameters"], "parameters")
-    if set(released) | {NAMES} != _RELEASED | {NAMES} or set(about) != _ABOUT:
+    if set(released) - set(_SOMETIMES) != _RELEASED or set(about) != _ABOUT:
         raise NotAModel("it does not hold what a student releases.")
     student = PublishedStudent()
     for name, value in released.items():

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.estimators.parameters import budget_of, with_people
+from tacit.estimators.parameters import DECLARED_CLASSES, budget_of, with_people
+from tacit.estimators.summary import RESIDUAL_BOUND
 from tacit.privacy import Budget, Guarantee, Relation
 from tacit.registry import (
     ELSEWHERE,
@@ -83,6 +84,8 @@ def check_released(model: Any, spec: ModelSpec) -> None:
         _check_numbers(model, "coef_", (_n_terms(model, spec),))
         _check_number(model, "intercept_", -math.inf)
         _check_range(model)
+        if hasattr(model, RESIDUAL_BOUND):
+            _check_number(model, RESIDUAL_BOUND, 0.0)
     _check_number(model, "row_norm_", 0.0)
     if "seed_" in spec.released:
         _check_number(model, "bandwidth_", 0.0)
@@ -169,4 +172,19 @@ def check_classes(model: Any) -> int:
     # A fit leaves classes sorted and distinct; NaN fails both.
     if not np.all(classes[:-1] < classes[1:]):
         raise NotAModel("classes_ are not in order or not distinct.")
+    _check_declared(model)
     return int(classes.size)
+
+
+def _check_declared(model: Any) -> None:
+    """Refuse a declared order of other classes, or one that a fit does not set."""
+    declared, classes = getattr(model, DECLARED_CLASSES, None), model.classes_
+    if declared is None:
+        if DECLARED_CLASSES in vars(model):
+            raise NotAModel(f"{DECLARED_CLASSES} is not a list of classes.")
+        return
+    same = isinstance(declared, np.ndarray) and declared.dtype == classes.dtype
+    if not same or not np.array_equal(np.sort(declared), classes):
+        raise NotAModel(f"{DECLARED_CLASSES} are other classes than classes_.")
+    if np.array_equal(declared, classes):
+        raise NotAModel(f"{DECLARED_CLASSES} is the order of classes_, which is not stored.")

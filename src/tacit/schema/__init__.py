@@ -10,12 +10,14 @@ from tacit.schema.column_kinds import (
     OpenNumber,
 )
 from tacit.schema.columns import Fill, Ignored, Indicator, Neutral
+from tacit.schema.date_kinds import Age, Weekday, Year
 from tacit.schema.draft import draft_schema
 from tacit.schema.encoding import SchemaEncoder, check_file, encode_file, encode_table
 from tacit.schema.schema import Schema, Unit
 from tacit.schema.targets import ClassTarget, NumberTarget
 
 __all__ = [
+    "Age",
     "Boolean",
     "Category",
     "ClassTarget",
@@ -33,6 +35,8 @@ __all__ = [
     "SchemaError",
     "TableError",
     "Unit",
+    "Weekday",
+    "Year",
     "check_file",
     "draft_schema",
     "encode_file",

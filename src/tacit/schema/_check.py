@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from tacit.io.dates import DateFormat
 from tacit.io.errors import SchemaError
 from tacit.io.values import is_text, text_of
 
@@ -169,6 +171,103 @@ def disjoint(where: str, true: tuple[str, ...], false: tuple[str, ...]) -> None:
             f"{where}: {shown(min(both))} is in both true and false; take it out of one. A list "
             "that is left out has its default words."
         )
+
+
+def missing_codes(
+    where: str, values: object, declared: Collection[str] = (), fold_case: bool = False
+) -> tuple[str, ...]:
+    """Check the codes of missing values; none may be a declared value too."""
+    if values == () or values == []:
+        return ()
+    codes = words(where, "missing_codes", values)
+    known = {word.casefold() for word in declared} if fold_case else set(declared)
+    both = [code for code in codes if (code.casefold() if fold_case else code) in known]
+    if both:
+        raise SchemaError(
+            f"{where}: missing_codes lists {shown(min(both))}, which is also a declared value; "
+            "take it out of one of them."
+        )
+    return codes
+
+
+def folded(where: str, key: str, values: Iterable[str]) -> None:
+    """Refuse words that are the same in small letters, where the case of letters is ignored."""
+    seen: dict[str, str] = {}
+    for word in values:
+        other = seen.setdefault(word.casefold(), word)
+        if other != word:
+            raise SchemaError(
+                f"{where}: {key} lists {shown(other)} and {shown(word)}, which are the same where "
+                "fold_case = true; list one of them, or leave fold_case out."
+            )
+
+
+def merged(
+    where: str, key: str, what: str, names: Sequence[object], values: object
+) -> tuple[tuple[str, ...], ...]:
+    """Check the values of the table that each name stands for, none under two names."""
+    if not isinstance(values, list | tuple) or len(values) != len(names):
+        raise SchemaError(f"{where}: words must be a list of values for each {what}.")
+    if not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"{where}: {key} that stand for several values have names, in quotes.")
+    result = tuple(
+        words(where, f"the {what} {shown(name)}", own)
+        for name, own in zip(names, values, strict=True)
+    )
+    owner: dict[str, object] = {}
+    for name, own in zip(names, result, strict=True):
+        for word in own:
+            if word in owner:
+                raise SchemaError(
+                    f"{where}: the value {shown(word)} is in the {key} {shown(owner[word])} and "
+                    f"{shown(name)}; take it out of one."
+                )
+            owner[word] = name
+    for name in names:
+        # A reader of the results would take the name for that value.
+        if owner.get(str(name), name) != name:
+            raise SchemaError(
+                f"{where}: the {what} {shown(name)} is named as a value of the {what} "
+                f"{shown(owner[str(name)])}; call it something else."
+            )
+    return result
+
+
+def date(where: str, key: str, value: object) -> str:
+    """Check that a value is a date; return it as text, such as 2026-01-31."""
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return value.isoformat()
+    if isinstance(value, str) and not math.isnan(DateFormat().days(value)) and len(value) == 10:
+        return value
+    raise SchemaError(
+        f"{where}: {key} must be a date, got {shown(value)}; write it as year, month and day, such "
+        'as "2026-01-31".'
+    )
+
+
+def date_format(where: str, value: object) -> str:
+    """Check that a value describes how dates are written."""
+    if isinstance(value, str) and DateFormat(value).is_valid:
+        return value
+    raise SchemaError(
+        f"{where}: format must have %Y, %m and %d, each once, and nothing else with a %, got "
+        f'{shown(value)}; write "%d.%m.%Y" for 31.01.2026.'
+    )
+
+
+def unit_of_effects(where: str, value: object, is_log: bool) -> float:
+    """Check the difference, or with logarithms the factor, in which effects are told."""
+    number = finite(where, "per", value)
+    if number > (1.0 if is_log else 0.0):
+        return number
+    raise SchemaError(
+        f"{where}: per must be above {1 if is_log else 0}, got {shown(value)}; "
+        + (
+            "with log = true it is a factor: write per = 2 for the effect of doubling."
+            if is_log
+            else "write per = 10 for the effect of a difference of 10."
+        )
+    )
 
 
 def text_of_number(number: float) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,12 +27,83 @@ from tacit.schema.columns import (
     Out,
     check_numbers,
     check_words,
+    places,
+    without_codes,
     write_ones,
 )
 
 
+class ClippedNumber(OnOneScale):
+    """Shared code of numbers that are clipped to a range and mapped to [-1/2, 1/2]."""
+
+    lower: float
+    upper: float
+    log: bool
+    per: float | None
+
+    def _settle_range(self, where: str) -> None:
+        """Check the range, the scale and the unit of effects."""
+        lower, upper = _check.interval(where, self.lower, self.upper)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+        _check.flag(where, "log", self.log)
+        if self.log:
+            _check.log_interval(where, lower, upper)
+        self._settle_missing(where, partial(_check.within, lower=lower, upper=upper))
+        if self.per is not None:
+            object.__setattr__(self, "per", _check.unit_of_effects(where, self.per, self.log))
+
+    def _numbers(self, values: Values) -> Numbers:
+        """Return the numbers of the values before clipping; NaN for a missing one."""
+        return without_codes(values.numbers(), self.missing_codes)
+
+    @property
+    def _span(self) -> float:
+        """The length of the range on its scale."""
+        if not self.log:
+            return self.upper - self.lower
+        if self.lower == 0.0:
+            return math.log1p(self.upper)
+        return math.log(self.upper) - math.log(self.lower)
+
+    def effect_units(self) -> list[tuple[str, float]]:
+        """Return the names with the unit of effects, and its share of the range.
+
+        A coefficient is the effect of the whole range, because that has length 1. The effect of a
+        step of ``per`` is the coefficient times per / (upper - lower); with logarithms, of a factor
+        of ``per``, the coefficient times log(per) / (log(upper) - log(lower)).
+        """
+        (name, _), *rest = super().effect_units()
+        if self.per is None:
+            return [(name, 1.0), *rest]
+        per = _check.text_of_number(self.per)
+        if self.log:
+            return [(f"{name} (per factor {per})", math.log(self.per) / self._span), *rest]
+        return [(f"{name} (per {per})", self.per / self._span), *rest]
+
+    def _scaled(self, numbers: Numbers) -> Numbers:
+        clipped = np.clip(numbers, self.lower, self.upper)
+        if not self.log:
+            share = (clipped - self.lower) / (self.upper - self.lower)
+        elif self.lower == 0.0:
+            share = np.minimum(np.log1p(clipped) / np.log1p(self.upper), 1.0)
+        else:
+            share = np.clip((np.log(clipped) - math.log(self.lower)) / self._span, 0.0, 1.0)
+        return np.asarray(share - 0.5)
+
+    def _write(self, values: Values, out: Out) -> Absent:
+        scaled = self._scaled(self._numbers(values))
+        absent = np.isnan(scaled)
+        if isinstance(self.missing, Fill):
+            scaled[absent] = self._scaled(np.array([self.missing.value], dtype=np.float64))
+        else:
+            scaled[absent] = 0.0
+        out[:, 0] = scaled
+        return absent
+
+
 @dataclass(frozen=True)
-class Number(OnOneScale):
+class Number(ClippedNumber):
     """A number, clipped to [lower, upper] and mapped to [-1/2, 1/2].
 
         (v - lower) / (upper - lower) - 1/2
@@ -54,11 +125,19 @@ class Number(OnOneScale):
         Whether the scale is logarithmic.
     missing
         ``Neutral()`` (the middle of the scale), ``Indicator()`` or ``Fill(number)``.
+    missing_codes
+        Values that mean a missing one, such as 9999; compared before values are clipped.
+    per
+        The difference in which a summary tells effects, such as 10 (years); with ``log``, the
+        factor. By default the whole range.
 
     Examples
     --------
     >>> import numpy as np
     >>> from tacit.schema import Number
+    >>> Number("age", 0, 110, missing_codes=(9999,)).encode(np.array([11.0, 9999.0]))
+    array([[-0.4],
+           [ 0. ]])
     >>> Number("hours", 0, 50).encode(np.array([10.0, 99.0]))
     array([[-0.3],
            [ 0.5]])
@@ -74,44 +153,19 @@ class Number(OnOneScale):
     upper: float
     log: bool = False
     missing: Missing = NEUTRAL
+    missing_codes: tuple[str, ...] = ()
+    per: float | None = None
 
     def __post_init__(self) -> None:
-        where = _check.named(self.name)
-        lower, upper = _check.interval(where, self.lower, self.upper)
-        object.__setattr__(self, "lower", lower)
-        object.__setattr__(self, "upper", upper)
-        _check.flag(where, "log", self.log)
-        if self.log:
-            _check.log_interval(where, lower, upper)
-        self._settle_missing(where, partial(_check.within, lower=lower, upper=upper))
+        self._settle_range(_check.named(self.name))
 
     def _names(self) -> list[str]:
         return [f"log {self.name}" if self.log else self.name]
 
-    def _scaled(self, numbers: Numbers) -> Numbers:
-        clipped = np.clip(numbers, self.lower, self.upper)
-        if not self.log:
-            share = (clipped - self.lower) / (self.upper - self.lower)
-        elif self.lower == 0.0:
-            share = np.minimum(np.log1p(clipped) / np.log1p(self.upper), 1.0)
-        else:
-            span = math.log(self.upper) - math.log(self.lower)
-            share = np.clip((np.log(clipped) - math.log(self.lower)) / span, 0.0, 1.0)
-        return np.asarray(share - 0.5)
-
-    def _write(self, values: Values, out: Out) -> Absent:
-        scaled = self._scaled(values.numbers())
-        absent = np.isnan(scaled)
-        if isinstance(self.missing, Fill):
-            scaled[absent] = self._scaled(np.array([self.missing.value], dtype=np.float64))
-        else:
-            scaled[absent] = 0.0
-        out[:, 0] = scaled
-        return absent
-
     def check(self, values: Values) -> ColumnCheck:
         """Count values that are missing, not a number, or outside the range."""
-        return check_numbers(self.name, self.kind, values, self.lower, self.upper)
+        limits = (self.lower, self.upper)
+        return check_numbers(self.name, self.kind, values, *limits, codes=self.missing_codes)
 
 
 @dataclass(frozen=True)
@@ -129,6 +183,8 @@ class Intervals(OfLevels):
     reference
         The interval with which others are compared, by the name of its feature, such as
         ``"age < 20"``; see `Category`.
+    missing_codes
+        Values that mean a missing one, such as 9999.
 
     Examples
     --------
@@ -148,6 +204,7 @@ class Intervals(OfLevels):
     cuts: tuple[float, ...]
     missing: Missing = NEUTRAL
     reference: str | None = None
+    missing_codes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         where = _check.named(self.name)
@@ -168,7 +225,7 @@ class Intervals(OfLevels):
         return [f"{name} < {cuts[0]}", *between, f"{name} >= {cuts[-1]}"]
 
     def _write(self, values: Values, out: Out) -> Absent:
-        numbers = values.numbers()
+        numbers = without_codes(values.numbers(), self.missing_codes)
         absent = np.isnan(numbers)
         if isinstance(self.missing, Fill):
             numbers = np.where(absent, float(self.missing.value), numbers)
@@ -179,7 +236,7 @@ class Intervals(OfLevels):
 
     def check(self, values: Values) -> ColumnCheck:
         """Count values that are missing or not a number; nothing is clipped."""
-        return check_numbers(self.name, self.kind, values)
+        return check_numbers(self.name, self.kind, values, codes=self.missing_codes)
 
 
 TRUE_WORDS = ("true", "True", "TRUE", "t", "T", "yes", "Yes", "YES", "y", "Y", "1")
@@ -198,13 +255,21 @@ class Category(OfLevels):
     name
         The column's name in the table.
     values
-        The public values, compared as text without outer blanks.
+        The public values, compared as text without outer blanks; or, with ``words``, the names of
+        the levels.
     missing
         ``Neutral()`` (like an undeclared value), ``Indicator()`` or ``Fill(one of the
         values)``.
     reference
         The value with which others are compared; it has no feature. None gives each value a
         feature. Standard errors beside an intercept need a reference.
+    words
+        The values of the table that each level stands for; `merged` takes both together. By default
+        each value is its own level.
+    fold_case
+        Whether small letters and capitals are the same.
+    missing_codes
+        Values that mean a missing one, such as 9 or "unknown".
 
     Examples
     --------
@@ -216,6 +281,10 @@ class Category(OfLevels):
     >>> Category("sex", ("Female", "Male"), reference="Female").encode(np.array(["Male", "?"]))
     array([[1. ],
            [0.5]])
+    >>> sex = Category.merged("sex", {"f": ["w", "female"], "m": ["m", "male"]}, fold_case=True)
+    >>> sex.encode(np.array(["W", "Male"]))
+    array([[1., 0.],
+           [0., 1.]])
     """
 
     kind: ClassVar[str] = "category"
@@ -223,16 +292,37 @@ class Category(OfLevels):
     values: tuple[str, ...]
     missing: Missing = NEUTRAL
     reference: str | None = None
+    words: tuple[tuple[str, ...], ...] | None = None
+    fold_case: bool = False
+    missing_codes: tuple[str, ...] = ()
+
+    @classmethod
+    def merged(cls, name: str, values: Mapping[str, Sequence[Any]], **more: Any) -> Category:
+        """Return a category whose levels stand for one or more values of the table each."""
+        words: Any = tuple(values.values())
+        return cls(name, tuple(values), words=words, **more)
 
     def __post_init__(self) -> None:
         where = _check.named(self.name)
         object.__setattr__(self, "values", _check.words(where, "values", self.values))
-        self._settle_missing(where, partial(_check.member, among=self.values))
+        if self.words is not None:
+            merged = _check.merged(where, "values", "level", self.values, self.words)
+            object.__setattr__(self, "words", merged)
+        _check.flag(where, "fold_case", self.fold_case)
+        declared = [word for own in self._words for word in own]
+        if self.fold_case:
+            _check.folded(where, "values", declared)
+        self._settle_missing(where, partial(_check.member, among=self.values), declared)
         self._settle_reference(where)
 
     @property
+    def _words(self) -> Sequence[Sequence[str]]:
+        """The values of the table for each level."""
+        return [(word,) for word in self.values] if self.words is None else self.words
+
+    @property
     def levels(self) -> tuple[str, ...]:
-        """The values."""
+        """The values, or the names of merged ones."""
         return self.values
 
     def _level_names(self) -> list[str]:
@@ -240,7 +330,7 @@ class Category(OfLevels):
 
     @property
     def _place(self) -> Mapping[str, int]:
-        return {word: place for place, word in enumerate(self.values)}
+        return places(self._words, self.missing_codes, self.fold_case)
 
     def _write(self, values: Values, out: Out) -> Absent:
         codes = values.codes(self._place)
@@ -268,6 +358,10 @@ class Boolean(OnOneScale):
         letters, capitals or with a capital.
     missing
         ``Neutral()`` (zero), ``Indicator()`` or ``Fill(True)`` or ``Fill(False)``.
+    fold_case
+        Whether small letters and capitals are the same.
+    missing_codes
+        Values that mean a missing one; other words are missing too, and counted as unreadable.
 
     Examples
     --------
@@ -284,20 +378,25 @@ class Boolean(OnOneScale):
     true: tuple[str, ...] = TRUE_WORDS
     false: tuple[str, ...] = FALSE_WORDS
     missing: Missing = NEUTRAL
+    fold_case: bool = False
+    missing_codes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         where = _check.named(self.name)
         object.__setattr__(self, "true", _check.words(where, "true", self.true))
         object.__setattr__(self, "false", _check.words(where, "false", self.false))
         _check.disjoint(where, self.true, self.false)
-        self._settle_missing(where, _check.flag)
+        if _check.flag(where, "fold_case", self.fold_case):
+            folded = [tuple({word.casefold() for word in w}) for w in (self.true, self.false)]
+            _check.disjoint(where, *folded)
+        self._settle_missing(where, _check.flag, (*self.true, *self.false))
 
     def _names(self) -> list[str]:
         return [self.name]
 
     @property
     def _place(self) -> Mapping[str, int]:
-        return {**dict.fromkeys(self.false, 0), **dict.fromkeys(self.true, 1)}
+        return places([self.false, self.true], self.missing_codes, self.fold_case)
 
     def _write(self, values: Values, out: Out) -> Absent:
         codes = values.codes(self._place)
@@ -341,6 +440,15 @@ class OpenNumber(Number):
 
     kind: ClassVar[str] = "open_number"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.per is not None:
+            raise SchemaError(
+                f"{_check.named(self.name)}: per = {self.per!r} in a column of kind 'open_number', "
+                "whose range is learned, so the step has no known share of it; declare "
+                "kind = 'number', or leave per out."
+            )
+
     def _write(self, values: Values, out: Out) -> Absent:
         absent = super()._write(values, out)
         if not isinstance(self.missing, Fill):
@@ -362,6 +470,8 @@ class OpenCategory(Encodes):
         The released words, in a schema completed by a fit; None before.
     missing
         ``Neutral()`` (zeros) or ``Indicator()``.
+    missing_codes
+        Values that mean a missing one; they are no words to learn.
 
     Examples
     --------
@@ -377,6 +487,7 @@ class OpenCategory(Encodes):
     max_values: int
     learned: tuple[str, ...] | None = None
     missing: Missing = NEUTRAL
+    missing_codes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         where = _check.named(self.name)
@@ -396,6 +507,8 @@ class OpenCategory(Encodes):
                 f"{where}: missing must be 'neutral' or 'indicator', because its words are unknown "
                 "until they are learned."
             )
+        codes = _check.missing_codes(where, self.missing_codes, self.learned or ())
+        object.__setattr__(self, "missing_codes", codes)
 
     def _names(self) -> list[str]:
         known = self.learned or ()
@@ -407,7 +520,7 @@ class OpenCategory(Encodes):
 
     @property
     def _place(self) -> Mapping[str, int]:
-        return {word: place for place, word in enumerate(self.learned or ())}
+        return places([(word,) for word in self.learned or ()], self.missing_codes)
 
     def _write(self, values: Values, out: Out) -> Absent:
         if self.learned is None:

@@ -11,7 +11,7 @@ and its coefficient is the difference to the reference.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
@@ -19,7 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.io.errors import SchemaError
-from tacit.io.values import MISSING, UNKNOWN, ArrayValues, Numbers, Values
+from tacit.io.values import (
+    MISSING,
+    UNKNOWN,
+    ArrayValues,
+    FoldedWords,
+    Numbers,
+    Values,
+    number_of,
+)
 from tacit.schema import _check
 
 
@@ -70,16 +78,61 @@ class ColumnCheck:
         )
 
 
+def places(
+    words: Sequence[Sequence[str]], missing_codes: Sequence[str] = (), fold_case: bool = False
+) -> Mapping[str, int]:
+    """Return the code of every word: the place of its list, or MISSING.
+
+    Examples
+    --------
+    >>> from tacit.schema.columns import places
+    >>> places([["f", "w"], ["m"]], ["9"])
+    {'9': -2, 'f': 0, 'w': 0, 'm': 1}
+    """
+    place = dict.fromkeys(missing_codes, MISSING)
+    place.update({word: place for place, own in enumerate(words) for word in own})
+    return FoldedWords(place) if fold_case else place
+
+
+def without_codes(numbers: Numbers, missing_codes: Sequence[str]) -> Numbers:
+    """Return numbers with NaN for those that are codes of a missing value.
+
+    Each number is compared on its own, before it is clipped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.schema.columns import without_codes
+    >>> without_codes(np.array([39.0, 9999.0]), ["9999", "unknown"])
+    array([39., nan])
+    """
+    codes = [number for code in missing_codes if not math.isnan(number := number_of(code))]
+    if not codes:
+        return numbers
+    # A column of float32 holds 99.9 as the nearest float32.
+    with np.errstate(over="ignore"):
+        rounded = np.array(codes, dtype=np.float32).astype(np.float64)
+    return np.where(np.isin(numbers, [*codes, *rounded]), np.nan, numbers)
+
+
 def check_numbers(
-    name: str, kind: str, values: Values, lower: float = -math.inf, upper: float = math.inf
+    name: str,
+    kind: str,
+    values: Values,
+    lower: float = -math.inf,
+    upper: float = math.inf,
+    *,
+    codes: Sequence[str] = (),
 ) -> ColumnCheck:
-    """Count how values are read as numbers of a range."""
-    numbers = values.numbers()
+    """Count how values are read as numbers of a range; ``codes`` mean missing values."""
+    numbers = without_codes(values.numbers(), codes)
     absent = np.isnan(numbers)
-    n_absent = n_unreadable = int(absent.sum())
+    n_absent, n_unreadable = int(absent.sum()), 0
     if n_absent:
-        # Without declared words, `codes` distinguishes missing values from unreadable ones.
-        n_unreadable = int((values.where(absent).codes({}) == UNKNOWN).sum())
+        rest = values.where(absent)
+        # A number is absent if it is a code; other words are unreadable unless they mean missing.
+        strange = (rest.codes(places([], codes)) == UNKNOWN) & np.isnan(rest.numbers())
+        n_unreadable = int(strange.sum())
     clipped = int(((numbers < lower) | (numbers > upper)).sum())
     return ColumnCheck(name, kind, len(numbers), n_absent - n_unreadable, n_unreadable, clipped)
 
@@ -163,6 +216,9 @@ class Column(Protocol):
     def ranges(self) -> list[tuple[float, float]]:
         """Return the least and the greatest value of each feature."""
 
+    def effect_units(self) -> list[tuple[str, float]]:
+        """Return, for each feature, the name and the size of the step whose effect is told."""
+
     def write(self, values: Values, out: Out) -> None:
         """Fill ``out``, initially zero, with the features, one row per value."""
 
@@ -178,6 +234,7 @@ class Encodes:
 
     name: str
     missing: Missing
+    missing_codes: tuple[str, ...]
 
     @property
     def largest(self) -> float:
@@ -192,6 +249,10 @@ class Encodes:
     def ranges(self) -> list[tuple[float, float]]:
         """Return the range of each feature, [0, 1]."""
         return [(0.0, 1.0)] * len(self.names())
+
+    def effect_units(self) -> list[tuple[str, float]]:
+        """Return the names of the features, each with a step of 1."""
+        return [(name, 1.0) for name in self.names()]
 
     def write(self, values: Values, out: Out) -> None:
         """Fill ``out``, initially zero, with the features, one row per value."""
@@ -212,8 +273,16 @@ class Encodes:
         """Fill ``out`` except the feature of a missing value; return which values are missing."""
         raise AssertionError("a column writes its features")
 
-    def _settle_missing(self, where: str, fill: Callable[[str, str, object], Any]) -> None:
-        """Check the treatment of missing values; ``fill`` checks a replacement."""
+    def _settle_missing(
+        self,
+        where: str,
+        fill: Callable[[str, str, object], Any],
+        declared: Sequence[str] = (),
+    ) -> None:
+        """Check codes and treatment of missing values; ``fill`` checks a replacement."""
+        fold_case = getattr(self, "fold_case", False)
+        codes = _check.missing_codes(where, self.missing_codes, declared, fold_case)
+        object.__setattr__(self, "missing_codes", codes)
         value: object = self.missing
         if isinstance(value, Fill):
             object.__setattr__(self, "missing", Fill(fill(where, "missing", value.value)))
@@ -271,6 +340,10 @@ class Ignored:
 
     def ranges(self) -> list[tuple[float, float]]:
         """Return no ranges."""
+        return []
+
+    def effect_units(self) -> list[tuple[str, float]]:
+        """Return no units."""
         return []
 
     def write(self, values: Values, out: Out) -> None:

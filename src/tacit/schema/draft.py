@@ -28,6 +28,12 @@ _IDENTIFIER_NAME = re.compile(
     r"(?:^|[^A-Za-z])(?i:id|nr|nbr|number)$|[a-z](?:ID|Id|NR|Nr|NBR|Nbr|Number)$|^[pP]id$|^PID$"
 )
 _CODE = re.compile(r"(?:^|[^A-Za-z])(?i:code|cd|type|group)$|[a-z](?:Code|Type|Group)$")
+# A code of a code book, such as V58.1 of ICD-9 or E11.9 of ICD-10.
+_LETTER_CODE = re.compile(r"[A-Za-z]{1,2}[0-9][0-9A-Za-z]*(?:[.-][0-9A-Za-z]+)?")
+# What stands for a byte that is not UTF-8 when a CSV is read.
+_NOT_UTF8 = "\x1a"
+# Numbers that often mean a missing value, if all others are far from them.
+_SENTINELS = frozenset([99.0, 999.0, 9999.0, 99999.0, -1.0, -9.0, -99.0, -999.0, -9999.0])
 _DECIMAL_COMMA = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+")
 
 
@@ -41,6 +47,24 @@ def is_date(word: str) -> bool:
     [True, True, True, False, False]
     """
     return _DATE.fullmatch(word) is not None
+
+
+def date_format(word: str) -> str:
+    """Return how a date is written, as a schema declares it; two ways if the month is unclear.
+
+    Examples
+    --------
+    >>> from tacit.schema.draft import date_format
+    >>> date_format("2024-02-29"), date_format("3.1.1999")
+    ('"%Y-%m-%d"', '"%d.%m.%Y"')
+    >>> date_format("1/2/1999 10:30")
+    '"%d/%m/%Y" or "%m/%d/%Y"'
+    """
+    mark = re.sub("[0-9]", "", word)[0]
+    if word[:4].isdigit():
+        return f'"%Y{mark}%m{mark}%d"'
+    day_first = f'"%d{mark}%m{mark}%Y"'
+    return day_first if mark == "." else f'{day_first} or "%m{mark}%d{mark}%Y"'
 
 
 def has_decimal_comma(word: str) -> bool:
@@ -158,9 +182,23 @@ _FEW_NUMBERS = 20
 _LARGEST, _SMALLEST_POWER = 1e299, -300
 
 _GUESSED = "guessed"
-_DATES = "looks like dates; to use them, make a number of them, such as the year"
-_COMMAS = "looks like numbers with decimal commas; to use them, write 1.5 for 1,5 in the table"
+_DATES = (
+    'looks like dates; to use them, kind = "age" with origin, lower and upper, or "year" with '
+    'lower and upper, or "weekday", and format = '
+)
+_FOLDED = "capitals and small letters were taken for the same"
+_COMMAS = (
+    "looks like numbers with decimal commas; to use them, write 1.5 for 1,5 in the table, or run "
+    "tacit table import with --decimal ,"
+)
 _SOME_COMMAS = "some have decimal commas and are not read; write 1.5 for 1,5 in the table"
+_LETTERS = (
+    "looks like codes of a code book, numbers and words such as V58; to use them, merge levels, "
+    'kind = "category" with values = { name = [...] }'
+)
+_FOREIGN = "some are not text in UTF-8, and left out here; run tacit table import with --encoding"
+_SOME_WORDS = "some are words and not read; if they mean a missing value, missing_codes = [...]"
+_CODED = "missing_codes were guessed too"
 _CODES = 'few whole numbers; if they are codes, kind = "category" with values = [...]'
 _NAMED_CODES = 'codes by its name; if they are amounts, kind = "number" with lower and upper'
 _IDENTIFIER = 'looks like an identifier; if it is not, kind = "number" with lower and upper'
@@ -183,7 +221,10 @@ class Guess:
         self._name = name
         self._words: set[str] = set()
         self._records = self._whole = 0
-        self._numbers = self._dates = self._commas = self._others = 0
+        self._numbers = self._dates = self._commas = self._others = self._codes = 0
+        self._foreign = 0
+        self._date_format = ""
+        self._sentinels: set[float] = set()
         self._low, self._high = math.inf, -math.inf
         self._distinct = Distinct(_MOST_DIFFER)
         self._has_wrong_type = False
@@ -194,7 +235,15 @@ class Guess:
 
     def look(self, n_records: int, values: Iterable[Any]) -> None:
         """Record the distinct values of another batch of records."""
-        texts = [text for value in values if (text := text_of(value)) and text not in MISSING_WORDS]
+        values = list(values)
+        read = [text_of(value) for value in values]
+        pairs = zip(values, read, strict=True)
+        # Bytes that are not UTF-8 are replaced in a CSV, and are no text in other files.
+        self._foreign += sum(
+            _NOT_UTF8 in text if text else isinstance(value, bytes) and text is None
+            for value, text in pairs
+        )
+        texts = [t for t in read if t and t not in MISSING_WORDS and _NOT_UTF8 not in t]
         for text in texts:
             if len(self._words) <= _MOST_VALUES:
                 self._words.add(text)
@@ -207,20 +256,26 @@ class Guess:
         if not math.isnan(number):
             self._numbers += 1
             self._whole += number.is_integer()
-            self._low, self._high = min(self._low, number), max(self._high, number)
+            if number in _SENTINELS:
+                self._sentinels.add(number)
+            else:
+                self._low, self._high = min(self._low, number), max(self._high, number)
         elif has_decimal_comma(text):
             self._commas += 1
         elif is_date(text):
             self._dates += 1
+            self._date_format = self._date_format or date_format(text)
         else:
             self._others += 1
+            self._codes += _LETTER_CODE.fullmatch(text) is not None
 
     @property
     def _total(self) -> int:
         return self._numbers + self._dates + self._commas + self._others
 
     def _is_number(self) -> bool:
-        return self._total > 0 and self._numbers >= _MOST * self._total
+        # One code with a letter tells a code book from amounts.
+        return self._total > 0 and self._numbers >= _MOST * self._total and not self._codes
 
     def _is_whole(self) -> bool:
         return self._whole == self._total
@@ -246,18 +301,35 @@ class Guess:
             codes = tuple(sorted(self._words, key=number_of))
             return Category(self._name, codes), self._comment(_NAMED_CODES)
         hint = _CODES if self._are_codes(_FEW_NUMBERS) else _SOME_COMMAS if self._commas else ""
-        return Number(self._name, *self._range()), self._comment(hint)
+        hints = [hint, _SOME_WORDS if self._others else "", _CODED if self._missing_codes() else ""]
+        column = Number(self._name, *self._range(), missing_codes=self._missing_codes())
+        return column, self._comment("; ".join(filter(None, hints)))
+
+    def _missing_codes(self) -> tuple[str, ...]:
+        """Return numbers that look like codes of missing values: all others are far from them."""
+        if not self._sentinels or self._low > self._high:
+            return ()
+        far = [
+            code
+            for code in sorted(self._sentinels)
+            if (code > 0 and 2 * self._high <= code) or (code < 0 <= self._low)
+        ]
+        return tuple(str(int(code)) for code in far)
 
     def _look(self) -> str:
         """Describe the words that are not numbers, or return an empty text."""
         if self._dates and self._dates >= _MOST * self._total:
-            return _DATES
+            return f"{_DATES}{self._date_format}"
         if self._commas and self._numbers + self._commas >= _MOST * self._total:
             return _COMMAS
+        mostly = self._numbers >= 2 * self._codes > 0
+        if mostly and self._numbers + self._codes >= _MOST * self._total:
+            return _LETTERS
         return ""
 
     def _range(self) -> tuple[float, float]:
-        return round_outward(self._low, self._high)
+        near = self._sentinels - set(map(float, self._missing_codes()))
+        return round_outward(min([self._low, *near]), max([self._high, *near]))
 
     def column(self) -> tuple[Column, str]:
         """Return a column, and the reason for its kind."""
@@ -269,9 +341,20 @@ class Guess:
                 return Ignored(name), self._ignored(_IDENTIFIER, not self._distinct.is_each)
             return self._number()
         if 0 < len(self._words) <= _MOST_VALUES:
-            return Category(name, tuple(sorted(self._words))), self._comment(look)
+            words, folds = self._folded()
+            hints = [look, _FOLDED if folds else ""]
+            comment = self._comment("; ".join(filter(None, hints)))
+            return Category(name, words, fold_case=folds), comment
         repeats = self._others > 0 and self._total < self._records
         return Ignored(name), self._ignored(look or self._why_ignored(), repeats)
+
+    def _folded(self) -> tuple[tuple[str, ...], bool]:
+        """Return the words, each in one case, and whether some differ by their case alone."""
+        forms: dict[str, list[str]] = {}
+        for word in sorted(self._words):
+            forms.setdefault(word.casefold(), []).append(word)
+        # Of Ja, JA and ja the last is kept: small letters sort last.
+        return tuple(sorted(each[-1] for each in forms.values())), len(forms) < len(self._words)
 
     def _ignored(self, why: str, repeats: bool) -> str:
         """Return why a column is ignored, with a hint if its name suggests a unit."""
@@ -279,11 +362,16 @@ class Guess:
         return f"ignored: {why}; {_WHOSE}" if is_unit else f"ignored: {why}"
 
     def _comment(self, look: str) -> str:
-        return f"{_GUESSED}; {look}" if look else _GUESSED
+        return "; ".join(filter(None, [_GUESSED, look, _FOREIGN if self._foreign else ""]))
 
     def _why_ignored(self) -> str:
         if self._has_wrong_type:
-            return "stored as neither numbers nor text, such as dates; store it as one of them"
+            return (
+                "stored as neither numbers nor text; store it as one of them, or, if it is a date, "
+                'kind = "age", "year" or "weekday"'
+            )
+        if self._foreign and not self._total:
+            return _FOREIGN
         if not self._total:
             return "it has no values"
         share = 100 * (self._total - self._numbers) / self._total
@@ -291,12 +379,16 @@ class Guess:
 
     def target(self, shown: str) -> tuple[Target, str]:
         """Return the column as the target, and a comment; ``shown`` names the file."""
-        words = sorted(self._words)
+        words, folds = self._folded()
         few = 2 <= len(words) <= _MOST_VALUES
         if few and (len(words) == 2 or not self._is_number()):
-            return ClassTarget(self._name, tuple(words)), self._comment(self._look())
+            hints = [self._look(), _FOLDED if folds else ""]
+            comment = self._comment("; ".join(filter(None, hints)))
+            return ClassTarget(self._name, words, fold_case=folds), comment
         if self._is_number():
-            return NumberTarget(self._name, *self._range()), _GUESSED
+            codes = self._missing_codes()
+            comment = self._comment(_CODED if codes else "")
+            return NumberTarget(self._name, *self._range(), codes), comment
         look = self._look()
         raise TableError(
             f"{shown}: the column {self._name!r} is neither numbers nor two to {_MOST_VALUES} "

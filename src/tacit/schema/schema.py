@@ -15,7 +15,7 @@ from tacit.schema import _check
 from tacit.schema.column_kinds import Boolean, Category, Number, OpenCategory, OpenNumber
 from tacit.schema.columns import Column, Ignored, OfLevels
 from tacit.schema.targets import ClassTarget, NumberTarget, Target
-from tacit.table_facts import TableFacts
+from tacit.table_facts import SourceColumn, TableFacts
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Schema:
     def with_words(self, learned: Mapping[str, Sequence[str]]) -> Schema:
         """Return the schema with the released words of its open categories."""
         columns = tuple(
-            replace(column, learned=tuple(learned[column.name]))
+            replace(column, learned=_without(learned[column.name], column.missing_codes))
             if isinstance(column, OpenCategory)
             else column
             for column in self.columns
@@ -211,6 +211,20 @@ class Schema:
         return tuple(name for column in self.columns for name in column.names())
 
     @property
+    def effect_units(self) -> tuple[tuple[str, float], ...]:
+        """The unit in which the effect of each feature is told: a name and a factor.
+
+        The effect is the coefficient times the factor, which is 1 unless ``per`` is declared.
+
+        Examples
+        --------
+        >>> from tacit.schema import Number, Schema
+        >>> Schema((Number("age", 10, 110, per=10),)).effect_units
+        (('age (per 10)', 0.1),)
+        """
+        return tuple(unit for column in self.columns for unit in column.effect_units())
+
+    @property
     def row_norm(self) -> float:
         """The largest possible L2 norm of a row of features."""
         # Each column attains its largest norm independently of the others: see `columns`.
@@ -242,6 +256,11 @@ class Schema:
             assumptions=self.assumptions,
             of_people=self.unit is not None,
             ranges=tuple(pair for column in self.columns for pair in column.ranges()),
+            sources=tuple(
+                SourceColumn(column.name, len(column.names()), column.largest)
+                for column in self.columns
+                if column.names()
+            ),
         )
 
     def with_target(self, name: str) -> Schema:
@@ -322,21 +341,26 @@ class Schema:
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
+def _without(words: Sequence[str], missing_codes: Sequence[str]) -> tuple[str, ...]:
+    """Return learned words without those that mean a missing value."""
+    return tuple(word for word in words if word not in missing_codes)
+
+
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(_check.shown, names))
 
 
 def _as_target(column: Column) -> Target:
     if isinstance(column, Category):
-        return ClassTarget(column.name, column.values)
+        levels = (column.values, column.words)
+        return ClassTarget(column.name, *levels, column.fold_case, column.missing_codes)
     if isinstance(column, Number):
-        return NumberTarget(column.name, column.lower, column.upper)
-    if isinstance(column, Boolean) and len(column.true) == len(column.false) == 1:
-        return ClassTarget(column.name, (*column.false, *column.true))
+        return NumberTarget(column.name, column.lower, column.upper, column.missing_codes)
     if isinstance(column, Boolean):
-        return ClassTarget.merged(
-            column.name, {column.false[0]: column.false, column.true[0]: column.true}
-        )
+        words = (column.false, column.true)
+        merged = None if len(column.true) == len(column.false) == 1 else words
+        names = (column.false[0], column.true[0])
+        return ClassTarget(column.name, names, merged, column.fold_case, column.missing_codes)
     raise SchemaError(
         f"column {_check.shown(column.name)}: a column of kind {column.kind!r} declares no labels; "
         'write { kind = "target", classes = [...] } or lower and upper.'

@@ -22,6 +22,7 @@ from tacit.schema.column_kinds import (
     OpenNumber,
 )
 from tacit.schema.columns import Column, Fill, Ignored, Indicator, Missing, Neutral
+from tacit.schema.date_kinds import Age, Weekday, Year
 from tacit.schema.schema import Schema, Unit
 from tacit.schema.targets import ClassTarget, NumberTarget, Target
 
@@ -192,13 +193,17 @@ _LARGEST_FILE = 16 * 2**20
 # The keys of a line are the fields of its class; those without a default are required.
 _KINDS: dict[str, type[Any]] = {
     kind.kind: kind
-    for kind in (Number, Intervals, Category, Boolean, OpenNumber, OpenCategory, Ignored, Unit)
+    for kind in (
+        *(Number, Intervals, Category, Boolean, Age, Year, Weekday),
+        *(OpenNumber, OpenCategory, Ignored, Unit),
+    )
 }
 _REMEDIES = {
     "lower": "write the least value that should count, known without looking at the data",
     "upper": "write the greatest value that should count, known without looking at the data",
     "cuts": "write the points at which intervals start, such as cuts = [20, 40, 60]",
     "values": 'list the values it may have, such as values = ["no", "yes"]',
+    "origin": 'write the day at which ages are told, such as origin = "2026-01-31"',
     "max_values": "write how many of its words to learn at most, such as max_values = 20",
     "kind": f"write one of {', '.join(_KINDS)} or target",
     "name": "write the column's name as in the table's header",
@@ -324,7 +329,8 @@ def _column(where: str, name: str, facts: dict[str, Any]) -> Column:
             f"{where}: kind = {_check.shown(kind)} is not known; {_REMEDIES['kind']}."
         )
     make = _KINDS[kind]
-    keys = [field for field in dataclasses.fields(make) if field.name != "name"]
+    # Values of merged levels are written under the key values.
+    keys = [field for field in dataclasses.fields(make) if field.name not in ("name", "words")]
     known = ("kind", *(field.name for field in keys))
     _refuse_unknown(f"{where} of kind {kind!r}", facts, known)
     for key in keys:
@@ -332,8 +338,31 @@ def _column(where: str, name: str, facts: dict[str, Any]) -> Column:
             raise _absent(where, key.name)
     if "missing" in facts:
         facts["missing"] = _missing(where, facts["missing"])
+    if make is Category:
+        names, words = _levels(where, "values", facts.pop("values"))
+        return Category(name, names, words=words, **facts)
     column: Column = make(name, **facts)
     return column
+
+
+def keys_of(kind: str) -> tuple[list[str], list[str]]:
+    """Return the keys that a line of a kind may have, and those that it must have.
+
+    A target must have ``classes``, or ``lower`` and ``upper``; this names the classes.
+
+    Examples
+    --------
+    >>> from tacit.schema.schema_file import keys_of
+    >>> keys_of("intervals")
+    (['cuts', 'missing', 'reference', 'missing_codes'], ['cuts'])
+    """
+    if kind == "target":
+        return ["classes", "lower", "upper", "fold_case", "missing_codes"], ["classes"]
+    if kind not in _KINDS:
+        raise SchemaError(f"kind = {_check.shown(kind)} is not known; {_REMEDIES['kind']}.")
+    fields = [f for f in dataclasses.fields(_KINDS[kind]) if f.name not in ("name", "words")]
+    required = [f.name for f in fields if f.default is dataclasses.MISSING]
+    return [field.name for field in fields], required
 
 
 def _missing(where: str, treatment: object) -> Missing:
@@ -350,46 +379,46 @@ def _missing(where: str, treatment: object) -> Missing:
 
 
 def _target(where: str, name: str, facts: dict[str, Any]) -> Target:
-    _refuse_unknown(f"{where} of kind 'target'", facts, ("kind", "classes", "lower", "upper"))
     by_class, by_range = "classes" in facts, "lower" in facts or "upper" in facts
+    own = ("classes", "lower", "upper", "missing_codes")
+    known = ("kind", *own) if by_range else ("kind", *own, "fold_case")
+    _refuse_unknown(f"{where} of kind 'target'", facts, known)
     if by_class == by_range:
         raise SchemaError(
             f"{where}: a target has either classes or lower and upper; write, for instance, "
             'classes = ["no", "yes"].'
         )
+    codes = facts.get("missing_codes", ())
     if by_class:
-        return _class_target(where, name, facts["classes"])
+        names, words = _levels(where, "classes", facts["classes"])
+        return ClassTarget(name, names, words, facts.get("fold_case", False), codes)
     for key in ("lower", "upper"):
         if key not in facts:
             raise _absent(where, key)
-    return NumberTarget(name, facts["lower"], facts["upper"])
+    return NumberTarget(name, facts["lower"], facts["upper"], codes)
 
 
-def _class_target(where: str, name: str, classes: object) -> ClassTarget:
-    """Return a target of plain classes, or of classes that merge several values.
+def _levels(where: str, key: str, levels: object) -> tuple[Any, Any]:
+    """Return plain levels and None, or the names of merged levels and the values of each.
 
-    Merged classes are a table, ``{ early = ["<30"], other = [">30", "NO"] }``, or a list of tables
+    Merged levels are a table, ``{ early = ["<30"], other = [">30", "NO"] }``, or a list of tables
     with name and values, in which `schema_to_dict` keeps their order.
     """
-    if isinstance(classes, Mapping):
-        return ClassTarget.merged(name, classes)
-    if not isinstance(classes, list | tuple):
+    if isinstance(levels, Mapping):
+        return tuple(levels), tuple(levels.values())
+    if not isinstance(levels, list | tuple):
         raise SchemaError(
-            f"{where}: classes must be a list or a table, got {_check.shown(classes)}; write "
+            f"{where}: {key} must be a list or a table, got {_check.shown(levels)}; write "
             '["no", "yes"], or { no = ["0"], yes = ["1", "2"] } to merge values.'
         )
-    if not any(isinstance(line, Mapping) for line in classes):
-        return ClassTarget(name, tuple(classes))
-    if not all(isinstance(line, Mapping) and set(line) == {"name", "values"} for line in classes):
+    if not any(isinstance(line, Mapping) for line in levels):
+        return tuple(levels), None
+    if not all(isinstance(line, Mapping) and set(line) == {"name", "values"} for line in levels):
         raise SchemaError(
-            f"{where}: classes must all be values, or all tables of name and values, got "
-            f"{_check.shown(classes)}."
+            f"{where}: {key} must all be values, or all tables of name and values, got "
+            f"{_check.shown(levels)}."
         )
-    return ClassTarget(
-        name,
-        tuple(line["name"] for line in classes),
-        tuple(line["values"] for line in classes),
-    )
+    return tuple(line["name"] for line in levels), tuple(line["values"] for line in levels)
 
 
 def _absent(where: str, key: str) -> SchemaError:
@@ -431,10 +460,11 @@ def column_text(name: str, facts: Mapping[str, Any]) -> str:
 
 
 def _as_in_toml(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the facts of a column with merged classes as a table, which keeps its order."""
-    classes = facts.get("classes", ())
-    if any(isinstance(line, Mapping) for line in classes):
-        return {**facts, "classes": {line["name"]: line["values"] for line in classes}}
+    """Return the facts of a column with merged levels as a table, which keeps its order."""
+    for key in ("classes", "values"):
+        levels = facts.get(key, ())
+        if any(isinstance(line, Mapping) for line in levels):
+            return {**facts, key: {line["name"]: line["values"] for line in levels}}
     return facts
 
 
@@ -456,10 +486,11 @@ def _line(line: Any) -> dict[str, Any]:
             facts[field.name] = (
                 list(map(_plain, value)) if isinstance(value, tuple) else _plain(value)
             )
-    if isinstance(line, ClassTarget) and line.words is not None:
+    if isinstance(line, ClassTarget | Category) and line.words is not None:
+        key = "classes" if isinstance(line, ClassTarget) else "values"
         # A list, because the digest's JSON sorts the keys of tables.
-        named = zip(line.classes, line.words, strict=True)
-        facts["classes"] = [{"name": name, "values": list(words)} for name, words in named]
+        named = zip(getattr(line, key), line.words, strict=True)
+        facts[key] = [{"name": name, "values": list(words)} for name, words in named]
     missing = getattr(line, "missing", Neutral())
     if isinstance(missing, Indicator):
         facts["missing"] = "indicator"

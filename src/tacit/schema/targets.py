@@ -14,7 +14,13 @@ from tacit.column_values import kind_of_type
 from tacit.io.errors import SchemaError, TableError, wrong_type
 from tacit.io.values import Values, number_of
 from tacit.schema import _check
-from tacit.schema.columns import ColumnCheck, check_numbers, check_words
+from tacit.schema.columns import (
+    ColumnCheck,
+    check_numbers,
+    check_words,
+    places,
+    without_codes,
+)
 
 Labels = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -35,6 +41,10 @@ class ClassTarget:
     words
         The values of the table that each class stands for, in the order of the classes, which then
         are names; `merged` takes both together. By default each class is its own value.
+    fold_case
+        Whether small letters and capitals are the same.
+    missing_codes
+        Values that mean a missing label.
 
     Examples
     --------
@@ -53,6 +63,8 @@ class ClassTarget:
     name: str
     classes: tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
     words: tuple[tuple[str, ...], ...] | None = None
+    fold_case: bool = False
+    missing_codes: tuple[str, ...] = ()
 
     @classmethod
     def merged(cls, name: str, values: Mapping[str, Sequence[Any]]) -> ClassTarget:
@@ -80,7 +92,14 @@ class ClassTarget:
         if not in_64_bits:
             raise SchemaError(f"{where}: classes are too large for whole numbers; quote them.")
         if self.words is not None:
-            object.__setattr__(self, "words", _merged(where, self.classes, self.words))
+            merged = _check.merged(where, "classes", "class", self.classes, self.words)
+            object.__setattr__(self, "words", merged)
+        _check.flag(where, "fold_case", self.fold_case)
+        declared = [word for own in self._words for word in own]
+        if self.fold_case:
+            _check.folded(where, "classes", declared)
+        codes = _check.missing_codes(where, self.missing_codes, declared, self.fold_case)
+        object.__setattr__(self, "missing_codes", codes)
 
     @property
     def labels(self) -> Labels:
@@ -88,13 +107,19 @@ class ClassTarget:
         return np.array(self.classes)
 
     @property
+    def _words(self) -> Sequence[Sequence[str]]:
+        """The values of the table for each class."""
+        if self.words is not None:
+            return self.words
+        words = [(word,) for word in _check.words("", "classes", self.classes)]
+        if isinstance(self.classes[0], bool) and not self.fold_case:
+            # as JSON, pandas and R write them
+            return [(word, word.title(), word.upper()) for (word,) in words]
+        return words
+
+    @property
     def _place(self) -> Mapping[str, int]:
-        words: Sequence[Sequence[str]] | None = self.words
-        if words is None:
-            words = [(word,) for word in _check.words("", "classes", self.classes)]
-        if isinstance(self.classes[0], bool):  # as JSON, pandas and R write them
-            words = [(word, word.title(), word.upper()) for (word,) in words]
-        return {word: place for place, own in enumerate(words) for word in own}
+        return places(self._words, self.missing_codes, self.fold_case)
 
     def encode(self, values: Values) -> tuple[Labels, Mask]:
         """Return the labels of the records that have one, and which those are."""
@@ -106,7 +131,7 @@ class ClassTarget:
         """Refuse a column that no declared class can stand in, by its type alone."""
         kind = None if dtype is None else kind_of_type(dtype)
         refuse_times(self.name, dtype)
-        words = self._place
+        words = [word for own in self._words for word in own]
         can_be = {
             "numbers": any(not math.isnan(number_of(word)) for word in words),
             "booleans": bool({"true", "false"} & set(words)),
@@ -128,38 +153,18 @@ class ClassTarget:
         return check_words(self.name, self.kind, values, self._place)
 
 
-def _merged(where: str, classes: Sequence[object], words: object) -> tuple[tuple[str, ...], ...]:
-    """Return the values of each class, no value in two of them."""
-    if not isinstance(words, list | tuple) or len(words) != len(classes):
-        raise SchemaError(f"{where}: words must be a list of values for each class.")
-    if not all(isinstance(name, str) for name in classes):
-        raise SchemaError(f"{where}: classes that stand for several values have names, in quotes.")
-    result = tuple(
-        _check.words(where, f"the class {_check.shown(name)}", own)
-        for name, own in zip(classes, words, strict=True)
-    )
-    owner: dict[str, object] = {}
-    for name, own in zip(classes, result, strict=True):
-        for word in own:
-            if word in owner:
-                raise SchemaError(
-                    f"{where}: the value {_check.shown(word)} is in the classes "
-                    f"{_check.shown(owner[word])} and {_check.shown(name)}; take it out of one."
-                )
-            owner[word] = name
-    for name in classes:
-        # A reader of the predictions would take the name for that value.
-        if owner.get(str(name), name) != name:
-            raise SchemaError(
-                f"{where}: the class {_check.shown(name)} is named as a value of the class "
-                f"{_check.shown(owner[str(name)])}; call it something else."
-            )
-    return result
-
-
 @dataclass(frozen=True)
 class NumberTarget:
     """A number, clipped to [lower, upper]. A record without one does not count.
+
+    Parameters
+    ----------
+    name
+        The column's name in the table.
+    lower, upper
+        The range to which labels are clipped, a public fact.
+    missing_codes
+        Values that mean a missing label, such as 9999.
 
     Examples
     --------
@@ -174,9 +179,13 @@ class NumberTarget:
     name: str
     lower: float
     upper: float
+    missing_codes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        lower, upper = _check.interval(_check.named(self.name), self.lower, self.upper)
+        where = _check.named(self.name)
+        lower, upper = _check.interval(where, self.lower, self.upper)
+        codes = _check.missing_codes(where, self.missing_codes)
+        object.__setattr__(self, "missing_codes", codes)
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
 
@@ -187,7 +196,7 @@ class NumberTarget:
 
     def encode(self, values: Values) -> tuple[Labels, Mask]:
         """Return the numbers of the records that have one, and which those are."""
-        numbers = values.numbers()
+        numbers = without_codes(values.numbers(), self.missing_codes)
         mask = ~np.isnan(numbers)
         return np.clip(numbers[mask], self.lower, self.upper), mask
 
@@ -197,7 +206,8 @@ class NumberTarget:
 
     def check(self, values: Values) -> ColumnCheck:
         """Count the labels that are missing, no number, or outside the range."""
-        return check_numbers(self.name, self.kind, values, self.lower, self.upper)
+        limits = (self.lower, self.upper)
+        return check_numbers(self.name, self.kind, values, *limits, codes=self.missing_codes)
 
 
 def refuse_times(name: str, dtype: Any) -> None:

@@ -62,6 +62,12 @@ class BaseSearch(MetaEstimatorMixin, BaseEstimator):
         classes: npt.NDArray[Any] = self.best_estimator_.classes_
         return classes
 
+    @property
+    def declared_classes_(self) -> npt.NDArray[Any]:
+        """The classes in their declared order, if it is not that of ``classes_``."""
+        classes: npt.NDArray[Any] = self.best_estimator_.declared_classes_
+        return classes
+
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return what the best fit predicts."""
         return self._ask("predict", X)
@@ -131,7 +137,7 @@ class PrivateSearch(BaseSearch):
 
     Notes
     -----
-    **Guarantee**: that of `tacit.privacy.BestOf` (docs/proofs/selection.md). Every trial that was
+    **Guarantee**: that of `tacit.privacy.BestOf` (docs/proofs/best_of.md). Every trial that was
     started is finished; one that fails counts as the worst. If nothing was tried (K = 0, under
     `Poisson`) or all failed, a fit to no records is released.
 

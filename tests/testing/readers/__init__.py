@@ -5,6 +5,7 @@ how it is cut into blocks, which type a column has, how lines end, are all drawn
 """
 
 from tests.testing.readers.columns import FAMILIES, any_of
+from tests.testing.readers.imports import imported_csv, imported_sav, imported_workbook
 from tests.testing.readers.lines import Maker, csv_blocks, csv_column, csv_file
 from tests.testing.readers.rows import (
     MORE_THAN_ONCE,
@@ -25,6 +26,9 @@ READERS: dict[str, Maker] = {
     "CSV in blocks": csv_blocks,
     "CSV of a column": csv_column,
     **{family: any_of(family) for family in FAMILIES},
+    "imported CSV": imported_csv,
+    "imported workbook": imported_workbook,
+    "imported SPSS file": imported_sav,
     "dense rows": dense,
     "dense rows in blocks": in_blocks(dense),
     **{f"sparse rows: {kind}": sparse_rows(kind, ONCE) for kind in SPARSE},

@@ -15,9 +15,20 @@ import polars as pl
 import pyarrow as pa
 from pyarrow import feather, parquet
 
-from tacit.io.memory_tables import columns_of_batch
+from tacit.io.memory_tables import chunks, columns_of_batch
 from tacit.io.reading import open_table
-from tacit.schema import Boolean, Category, Indicator, Intervals, Number
+from tacit.records.coded_table import LevelCells, NumberCells, code_chunk
+from tacit.schema import (
+    Age,
+    Boolean,
+    Category,
+    ClassTarget,
+    Indicator,
+    Intervals,
+    Number,
+    Weekday,
+    Year,
+)
 from tacit.schema.encoding import encode_rows, write_rows
 from tacit.testing import Encoded, Reader
 from tests.testing.readers.hostile_values import (
@@ -50,6 +61,22 @@ COLUMNS = (
     Intervals("x", (0, 10), missing=Indicator()),
     Category("x", WORDS, missing=Indicator()),
     Boolean("x", missing=Indicator()),
+    Number("x", -1e6, 1e6, missing=Indicator(), missing_codes=(7.5, 100, "Oslo")),
+    Intervals("x", (0, 10), missing=Indicator(), missing_codes=(1, "x")),
+    Category.merged(
+        "x",
+        {"a": ["OSLO", "1"], "b": ["X", "7.5", "true"]},
+        fold_case=True,
+        missing=Indicator(),
+        missing_codes=("YES", 2),
+    ),
+    Boolean("x", missing=Indicator(), fold_case=True, missing_codes=("x",)),
+)
+# Columns of dates are read by these alone, since a number cannot be made of a type for dates.
+DATE_COLUMNS = (
+    Age("x", "2026-01-01", 0, 110, missing=Indicator(), missing_codes=("1900-01-01", "NA")),
+    Year("x", 1900, 2100, missing=Indicator()),
+    Weekday("x", missing=Indicator()),
 )
 
 
@@ -81,11 +108,39 @@ def any_of(family: str) -> Callable[[Random, Path], Reader]:
     return make
 
 
-def in_memory(make: Callable[[list[Any], int], Any]) -> Callable[[list[Any], int, Path], Encoded]:
+def in_memory(
+    make: Callable[[list[Any], int], Any], columns: Sequence[Any] = COLUMNS
+) -> Callable[[list[Any], int, Path], Encoded]:
     """Return how values are encoded of which ``make`` makes a table in memory."""
 
     def encode(values: list[Any], step: int, _: Path) -> Encoded:
-        return Encoded([row.tobytes() for row in encode_rows(make(values, step), COLUMNS)])
+        return Encoded([row.tobytes() for row in encode_rows(make(values, step), columns)])
+
+    return encode
+
+
+CELLS = (
+    NumberCells(Number("x", -1e6, 1e6), 64),
+    NumberCells(Number("x", 1, 1e6, log=True), 16),
+    NumberCells(Number("x", 0, 100), 101, whole=True),
+    LevelCells(Intervals("x", (0, 10))),
+    LevelCells(Category("x", WORDS)),
+    LevelCells(Category("x", WORDS), tells_other=False),
+    LevelCells(Boolean("x")),
+    LevelCells(ClassTarget("x", ("Oslo", "1", "true"))),
+)
+
+
+def as_cells(make: Callable[[list[Any], int], Any]) -> Callable[[list[Any], int, Path], Encoded]:
+    """Return how values are read as cells, of which ``make`` makes a table in memory."""
+
+    def encode(values: list[Any], step: int, _: Path) -> Encoded:
+        rows: list[bytes] = []
+        for n, chunk in chunks(make(values, step), ["x"]):
+            block = code_chunk(chunk, n, CELLS)
+            both = zip(block.codes, block.units, strict=True)
+            rows.extend(codes.tobytes() + units.tobytes() for codes, units in both)
+        return Encoded(rows)
 
     return encode
 
@@ -168,7 +223,7 @@ def arrow_files(name: str) -> Family:
     def of(array):
         def encode(values, step, folder):
             path = anew(folder / name)
-            ARROW_FILES[name](pa.table({"x": array(values)}), path, step)
+            ARROW_FILES[str(name)](pa.table({"x": array(values)}), path, step)
             return encode_batches(open_table(path).batches(["x"]))
 
         return encode
@@ -305,6 +360,80 @@ def of_numpy(make, *without: str) -> Family:
     return {k: Typed(a, b, of(k)) for k, (a, b) in NUMPY_TYPES.items() if k not in without}
 
 
+DAYS = [datetime.datetime(1970, 1, 1), datetime.datetime(1999, 12, 31, 23), TIME]
+DAYS += [datetime.datetime(1900, 1, 1), datetime.datetime(1912, 2, 29, 1, 2, 3)]
+HOSTILE_DAYS = {
+    "null": None,
+    "first": datetime.datetime(1, 1, 1),
+    "last": datetime.datetime(9999, 12, 31, 23, 59),
+    "mark": datetime.datetime(4711, 4, 7),
+}
+# Nanoseconds hold the years 1678 to 2261 alone.
+NEAR_DAYS = {
+    "null": None,
+    "old": datetime.datetime(1700, 1, 1),
+    "new": datetime.datetime(2200, 1, 1),
+}
+EXTREME_TICKS = {"null": None, "most": 2**63 - 1, "least": -(2**63) + 1, "mark": 471147}
+TEXT_DAYS = ["1970-01-01", " 1999-12-31 23:10", "2020-1-1T10:00", "1900-01-01", "NA", "2020-02-30"]
+
+
+def ticks(kind):
+    """Return how whole numbers become times of a type, however large."""
+    return lambda values: pa.array(values, pa.int64()).view(kind)
+
+
+ARROW_DATES = {
+    "date32": (DAYS, HOSTILE_DAYS, lambda v: pa.array(v, pa.date32())),
+    "date64": (DAYS, HOSTILE_DAYS, lambda v: pa.array(v, pa.date64())),
+    "timestamp us": (DAYS, HOSTILE_DAYS, lambda v: pa.array(v, pa.timestamp("us"))),
+    "timestamp ns": (DAYS, NEAR_DAYS, lambda v: pa.array(v, pa.timestamp("ns"))),
+    "ticks of s": ([0, 86_399, 10**9], EXTREME_TICKS, ticks(pa.timestamp("s"))),
+    "ticks of ns": ([0, 10**18 + 1, 10**15], EXTREME_TICKS, ticks(pa.timestamp("ns"))),
+    "string": (TEXT_DAYS, HOSTILE_TEXTS, lambda v: pa.array(v, pa.string())),
+    "int64": ([20200101, 7], HOSTILE_INTS, lambda v: pa.array(v, pa.int64())),
+}
+
+
+def arrow_dates(name: str | None) -> Family:
+    def of(array):
+        def encode(values, step, folder):
+            path = anew(folder / str(name))
+            ARROW_FILES[str(name)](pa.table({"x": array(values)}), path, step)
+            return encode_batches(open_table(path).batches(["x"]), DATE_COLUMNS)
+
+        def encode_table(values, step):
+            return ARROW_TABLES["pyarrow table"](array(values), step)
+
+        return in_memory(encode_table, DATE_COLUMNS) if name is None else encode
+
+    return {
+        kind: Typed(a, b, of(array))
+        for kind, (a, b, array) in ARROW_DATES.items()
+        if not (name and "ticks of s" in kind)  # which Parquet does not hold
+    }
+
+
+def dates_in(make: Callable[[list[Any]], Any]) -> Callable[[list[Any], int, Path], Encoded]:
+    return in_memory(lambda values, _: {"x": make(values)}, DATE_COLUMNS)
+
+
+DATES: Family = {
+    "pandas us": Typed(DAYS, HOSTILE_DAYS, dates_in(lambda v: pd.Series(v, dtype="M8[us]"))),
+    "pandas ns": Typed(DAYS, NEAR_DAYS, dates_in(lambda v: pd.Series(v, dtype="M8[ns]"))),
+    "pandas objects": Typed(DAYS, HOSTILE_OBJECTS, dates_in(lambda v: pd.Series(v, dtype=object))),
+    "pandas text": Typed(TEXT_DAYS, HOSTILE_TEXTS, dates_in(lambda v: pd.Series(v, dtype="str"))),
+    "polars Date": Typed(DAYS, HOSTILE_DAYS, dates_in(lambda v: pl.Series(v, dtype=pl.Date))),
+    "polars Datetime": Typed(
+        DAYS, HOSTILE_DAYS, dates_in(lambda v: pl.Series(v, dtype=pl.Datetime("us")))
+    ),
+    "polars text": Typed(
+        TEXT_DAYS, HOSTILE_TEXTS, dates_in(lambda v: pl.Series(v, dtype=pl.String))
+    ),
+    "NumPy days": Typed(DAYS, HOSTILE_DAYS, dates_in(lambda v: np.array(v, dtype="M8[D]"))),
+    "list": Typed([*DAYS, *TEXT_DAYS], HOSTILE_OBJECTS, dates_in(lambda v: v)),
+}
+
 FAMILIES: dict[str, Family] = {
     **{name: arrow_files(name) for name in ARROW_FILES},
     **{name: arrow_tables(name) for name in ARROW_TABLES},
@@ -314,4 +443,16 @@ FAMILIES: dict[str, Family] = {
     "dictionary of arrays": of_numpy(lambda values, kind: {"x": numpy_array(values, kind)}),
     "masked arrays": of_numpy(lambda values, kind: {"x": masked(values, kind)}, "T"),
     "structured arrays": of_numpy(structured, "T"),
+    "cells of lists": {
+        kind: Typed(values, HOSTILE_OBJECTS, as_cells(lambda values, _: {"x": values}))
+        for kind, values in GUESSED.items()
+    },
+    "cells of Arrow tables": {
+        kind: Typed(a, b, as_cells(lambda values, _, make=make: pa.table({"x": make(values)})))
+        for kind, (a, b, make) in ARROW_TYPES.items()
+    },
+    "dates of pyarrow": arrow_dates(None),
+    "dates.parquet": arrow_dates("x.parquet"),
+    "dates.arrow": arrow_dates("x.arrow"),
+    "dates in pandas, polars and arrays": DATES,
 }

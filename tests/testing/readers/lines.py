@@ -8,7 +8,16 @@ from pathlib import Path
 from random import Random
 
 from tacit.io.csv_file import CsvFile
-from tacit.schema import Boolean, Category, ClassTarget, Indicator, Number, Schema, encode_file
+from tacit.schema import (
+    Age,
+    Boolean,
+    Category,
+    ClassTarget,
+    Indicator,
+    Number,
+    Schema,
+    encode_file,
+)
 from tacit.testing import Encoded, Reader
 from tacit.testing.readers import MARK
 from tests.testing.readers.columns import WORDS, anew, encode_batches
@@ -19,11 +28,12 @@ Maker = Callable[[Random, Path], Reader]
 SCHEMA = Schema(
     (
         Number("age", 0, 100, missing=Indicator()),
-        Number("size", 1, 1000, log=True, missing=Indicator()),
+        Number("size", 1, 1000, log=True, missing=Indicator(), missing_codes=(10, "x")),
+        Age("n", "2026-01-01", 0, 99, missing=Indicator()),
         Category("town", WORDS, missing=Indicator()),
-        Boolean("smoker", missing=Indicator()),
+        Boolean("smoker", missing=Indicator(), fold_case=True),
     ),
-    ClassTarget("ill", ("no", "yes")),
+    ClassTarget("ill", ("no", "YES"), fold_case=True, missing_codes=("unknown",)),
 )
 HEADER = b"n,age,size,town,smoker,ill"
 TOWNS = [*TEXTS, '"Oslo"', '"a""b"', '"1"', "5\u2028"]
@@ -31,7 +41,7 @@ TOWNS = [*TEXTS, '"Oslo"', '"a""b"', '"1"', "5\u2028"]
 
 def ordinary_line(rng: Random, mark: str) -> bytes:
     fields = [
-        rng.choice("0123456789"),
+        rng.choice(["0", "1", "2", "1999-12-31", "2000-2-30"]),
         rng.choice(["39", "4.5", "130", "", "?", "1e1"]),
         rng.choice(["10", '"999"', "31.6", "x"]),
         rng.choice(TOWNS),

@@ -25,6 +25,10 @@ class LogisticLoss(Loss):
 
     Guarantee: |d1| <= 1; 0 <= d2 <= 1/4; monotone.
 
+    |d1| = t is a sigmoid, below 1. A record's gradient d1 x has therefore at most the norm R of a
+    row. Sensitivities follow from this bound in `queries/gradient.py` (clipped sums) and
+    `queries/minimizer.py` (minimisers); none is stated here.
+
     Examples
     --------
     >>> import numpy as np

@@ -114,7 +114,7 @@ class Balanced(Mechanism):
         total, of_total = float(counts.sum()), std * math.sqrt(counts.size)
         least = max(total - 2 * of_total, 1.0)
         count = Counted(max(total, of_total, 1.0), least, total, of_total)
-        return Solved(solved.weights, count=count)
+        return Solved(solved.weights, count=count, slope_bound=solved.slope_bound)
 
     def _inner(self, plan: Plan) -> Plan:
         """Return the part of a plan that belongs to the other mechanism."""

@@ -398,12 +398,13 @@ class NoisyGradient(Descent):
         if self.pace is not None:
             step, momentum = self.pace.step(std, schedule.n_steps), self.pace.constant
         w = _descend(schedule, session, steps, each, problem, step, momentum)
+        bound = schedule.problem.objective.loss.lipschitz
         if preconditioner is not None:
-            return Solved(preconditioner.coordinates.of(w), count=count)
+            return Solved(preconditioner.coordinates.of(w), count=count, slope_bound=bound)
         law, risk = schedule.law(std, step), None
         if "trace" in noise:
             w, risk = shrunk(w, law, session, noise["trace"], trace, n)
-        return Solved(w, law, risk=risk, count=count)
+        return Solved(w, law, risk=risk, count=count, slope_bound=bound)
 
     def _noise(
         self, problem: Problem, budget: Budget, moment: SecondMoment | None = None
@@ -438,8 +439,8 @@ def descend_preconditioned(
     preconditioner: Preconditioner,
     n_records: float,
     whole: GaussianNoise,
-) -> Array:
-    """Return weights from steps in preconditioned coordinates.
+) -> tuple[Array, float]:
+    """Return weights from steps in preconditioned coordinates, and the loss's slope bound.
 
     All steps together cost no more than one release with the noise ``whole``.
     """
@@ -447,7 +448,8 @@ def descend_preconditioned(
     noise = gaussian_rest(whole, times=schedule.n_steps)
     session.decide("number of steps", schedule.n_steps)
     step = 1 / (schedule.smoothness + schedule.ridge)
-    return preconditioner.coordinates.of(_descend(schedule, session, slot, noise, problem, step))
+    w = _descend(schedule, session, slot, noise, problem, step)
+    return preconditioner.coordinates.of(w), schedule.problem.objective.loss.lipschitz
 
 
 def _gradient(schedule: DescentSchedule, at: Array) -> Gradient | PreconditionedGradient:

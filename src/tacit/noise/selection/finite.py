@@ -418,8 +418,8 @@ def draw_tries(law: TriesLaw, source: Source | None = None) -> int:
     Notes
     -----
     **Guarantee**. P(K = k) has a relative error of at most 1e-11, and so has phi'(u) for every u in
-    [0, 1]. `tacit.privacy.accounting.private_selection` charges a hundred times that
-    (docs/proofs/selection.md, section 6).
+    [0, 1]. `tacit.privacy.accounting.best_of` charges a hundred times that
+    (docs/proofs/best_of.md, section 6).
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Accounting: composition, loss distributions, calibration, trade-offs, private selection."""
+"""Accounting: composition, loss distributions, calibration, trade-offs, the best of K runs."""

@@ -1,7 +1,7 @@
 """Define laws of the number of trials of a search, K, which is independent of the data and secret.
 
 Privacy depends on a law only through phi(u) = E u^K. Its derivative is the ratio of how often a run
-is released to how often it is made, given its rank (docs/proofs/selection.md).
+is released to how often it is made, given its rank (docs/proofs/best_of.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 For neighbours with output laws Q and Q' the profile is h(e) = sup_S Q(S) - exp(e) Q'(S), and the
 power F(p) = sup { Q'(S) : Q(S) <= p }. Both are upper bounds here, as
-`tacit.privacy.accounting.private_selection` needs them.
+`tacit.privacy.accounting.best_of` needs them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Define events: records of a release and its cost. A new event is one file and one line here."""
 
 from tacit.privacy.events.base import Event, event_from_dict
+from tacit.privacy.events.best_of import BestOf
 from tacit.privacy.events.composed import Composed, NonPrivate, OneOf, Parallel, RareLeak, Repeated
 from tacit.privacy.events.gaussian import Gaussian, SampledGaussian, SmoothGaussian
 from tacit.privacy.events.majority import NoisyMajority
@@ -13,7 +14,6 @@ from tacit.privacy.events.objective import (
     SoftmaxObjective,
 )
 from tacit.privacy.events.pure import ExponentialMechanism, PureEpsilon, ZeroConcentrated
-from tacit.privacy.events.selection import BestOf
 
 __all__ = [
     "BestOf",

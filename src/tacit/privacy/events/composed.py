@@ -283,7 +283,7 @@ class OneOf(_GreatestOf):
 
     Contract: the choice, and all that it is made from, is independent of the records.
 
-    Guarantee (docs/proofs/selection.md, section 3): the greatest of the costs, in each way of
+    Guarantee (docs/proofs/best_of.md, section 3): the greatest of the costs, in each way of
     stating one, as for `Parallel`. Given the choice c, the privacy loss is that of event c, so
     every divergence of the whole is a mean of theirs.
 

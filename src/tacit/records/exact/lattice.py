@@ -139,7 +139,7 @@ def _longest(row_norm: float) -> float:
     return math.floor(size * size * (1 - 2.0**-50))
 
 
-# Bits of gradient coefficients, which are integers (`tacit.erm.exact_gradient`): 2^20 rows of 2^15
+# Bits of gradient coefficients, which are integers (`tacit.queries.gradient`): 2^20 rows of 2^15
 # steps times coefficients of 2^18 add up below 2^53.
 COEFFICIENT_BITS = 18
 # Bits of weights below a power of two above their norm. The rounding moves the point at which a

@@ -170,6 +170,7 @@ def evaluation_section(evaluation: Evaluation) -> Markup:
         "evaluation",
         "Private evaluation",
         _metrics(evaluation),
+        tag("p", evaluation.about_positive) if evaluation.about_positive else None,
         tag("ul", *refused, class_="alarm") if refused else None,
         None if evaluation.confusion is None else _confusion(evaluation.confusion),
         *(_picture(curve) for curve in evaluation.curves.values()),

@@ -33,6 +33,7 @@ def coefficients_section(facts: ReportFacts) -> Markup | None:
         "Released coefficients",
         tag("p", found.meaning),
         tag("p", found.about_errors),
+        tag("p", found.on_bias) if found.on_bias else None,
         None if facts.summary is None else tag("p", _BESIDE_SUMMARY),
         table(_caption(rows, found.errors_are_bounds), headings, lines[:SHOWN], forest=True),
         _fold(found, rows[SHOWN:], headings, lines[SHOWN:]),
@@ -163,8 +164,10 @@ def inference_section(facts: ReportFacts) -> Markup | None:
     return section(
         "inference",
         "Standard errors and tests",
+        tag("p", f"Coefficients are of the odds of {found.positive}.") if found.positive else None,
         tag("p", _ABOUT),
         tag("ul", *compared) if compared else None,
+        tag("p", found.remark) if found.remark else None,
         table(caption, headings, rows),
     )
 

@@ -9,6 +9,7 @@ from tacit.report.facts import PublicFact, ReportFacts
 from tacit.report.markup import Child, Heading, Markup, Row, join, named, section, table, tag
 from tacit.report.wording import capital, short
 from tacit.schema import (
+    Age,
     Boolean,
     Category,
     ClassTarget,
@@ -21,6 +22,8 @@ from tacit.schema import (
     OpenNumber,
     Schema,
     Unit,
+    Weekday,
+    Year,
 )
 
 _MOST_WORDS = 60
@@ -31,6 +34,9 @@ _NEUTRAL = {
     "intervals": "are in no interval",
     "category": "are none of the values",
     "boolean": "lie between yes and no",
+    "age": "become the middle of the scale",
+    "year": "become the middle of the scale",
+    "weekday": "are no day",
     "ignored": "",
 }
 
@@ -110,6 +116,14 @@ def _declared(line: Any) -> Child:
         log = ", logarithmic" if line.log else ""
         log += "; narrower bounds are learned" if isinstance(line, OpenNumber) else ""
         return f"{short(line.lower, 8)} to {short(line.upper, 8)}{log}"
+    if isinstance(line, Age):
+        years = f"{short(line.lower, 8)} to {short(line.upper, 8)} years"
+        return join(f"{years} at {line.origin}; dates as ", named(line.format))
+    if isinstance(line, Year):
+        years = f"{short(line.lower, 8)} to {short(line.upper, 8)}"
+        return join(f"the year, {years}; dates as ", named(line.format))
+    if isinstance(line, Weekday):
+        return join("the day of the week; dates as ", named(line.format), _compared(line.reference))
     if isinstance(line, NumberTarget):
         return f"{short(line.lower, 8)} to {short(line.upper, 8)}"
     if isinstance(line, Intervals):
@@ -118,13 +132,19 @@ def _declared(line: Any) -> Child:
     if isinstance(line, OpenCategory):
         return join(f"at most {line.max_values} words, learned: ", _words(line.learned or ()))
     if isinstance(line, Category):
-        return join(_words(line.values), _compared(line.reference))
+        words = _words(line.values) if line.words is None else _meanings(line.values, line.words)
+        return join(words, _case(line), _compared(line.reference))
     if isinstance(line, ClassTarget):
         names = [str(word) for word in line.classes]
-        return _words(names) if line.words is None else _meanings(names, line.words)
+        words = _words(names) if line.words is None else _meanings(names, line.words)
+        return join(words, _case(line))
     if isinstance(line, Boolean):
-        return _meanings(("yes", "no"), (line.true, line.false))
+        return join(_meanings(("yes", "no"), (line.true, line.false)), _case(line))
     return "privacy unit; not a feature" if isinstance(line, Unit) else "not read"
+
+
+def _case(line: Any) -> str | None:
+    return "; capitals and small letters are the same" if line.fold_case else None
 
 
 def _compared(reference: str | None) -> Markup | None:
@@ -149,6 +169,12 @@ def _listed(items: Sequence[Markup], between: str) -> Markup:
 
 
 def _missing(line: Any) -> Child:
+    codes = getattr(line, "missing_codes", ())
+    treated = _treated(line)
+    return join(treated, "; also ", _words(codes)) if codes else treated
+
+
+def _treated(line: Any) -> Child:
     if not hasattr(line, "missing"):
         return "the record is left out" if isinstance(line, ClassTarget | NumberTarget) else ""
     if isinstance(line.missing, Indicator):

@@ -173,7 +173,7 @@ def test_noise_that_follows_the_count_but_costs_more_is_withheld(
     monkeypatch.setattr(module, "adapt_to_count", halved)
     # of two records the count may say that there are a hundred, which are turned
     monkeypatch.setattr(module, "may_precondition", lambda *_: False)
-    refused = r"'weights' would release .* or what costs less"
+    refused = r"'weights' would release .* at this price or less"
     with recording() as tape, pytest.raises(RuntimeError, match=refused):
         run_plan(plan, records, None)
     (count,) = tape.entries  # nothing else was

@@ -1,4 +1,4 @@
-"""Where records are more than was planned for, steps cost no more than the tilt paid for."""
+"""With more records than planned for, gradient steps cost no more than the perturbation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tacit.erm.mechanisms.objective_perturbation.mechanism as descending
+import tacit.erm.mechanisms.objective_perturbation.fallback as descending
 import tacit.erm.mechanisms.objective_perturbation.mechanism as module
 import tacit.erm.minimization as planner
 import tacit.erm.plan as planned

@@ -331,6 +331,6 @@ def test_less_ridge_or_noise_than_was_paid_for_is_withheld(
     monkeypatch.setattr(module, "adapt_preconditioned", cheaper)
     rows = short_rows(20_000)
     known = {"classes": [False, True]} if model is LogisticRegression else {"label_range": (-1, 1)}
-    with pytest.raises(RuntimeError, match=r"'weights' would release .* or what costs less"):
+    with pytest.raises(RuntimeError, match=r"'weights' would release .* at this price or less"):
         model(4.0, 1e-6, row_norm=1.0, **known).fit(rows, rows[:, 0] > 0)
     assert asked

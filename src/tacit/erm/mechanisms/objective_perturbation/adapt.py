@@ -8,6 +8,8 @@ Isotropic noise for rows of norm R costs R^2 sum 1 / m_j, with m_j the second mo
 In coordinates A x with about equal moments, rows have a mean square of r^2, and noise for that norm
 costs about d^2 / n. This holds for all m_j and however long the longest rows are. It is the least
 possible cost, since sum a_j m_j sum 1 / (a_j m_j) >= d^2.
+
+Noisy gradient descent adapts to the count in its own file, `erm/mechanisms/noisy_gradient.py`.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """Plan and run objective perturbation: perturb the objective, minimise, certify.
 
-Two fallbacks spend the same budget on preconditioned gradient descent:
+The normal way of a fit, which `ObjectivePerturbation.solve` follows:
 
-1. With very many records, float error exceeds the certification tolerance. The second moment is
-   then known accurately and the noise is small, so preconditioned steps, which need no
-   certificate, do better than a perturbation in the original coordinates.
-2. The plan asks for no second moment, because the typical number of records is too small, and the
-   noisy count turns out large enough. No public fact says how ill-conditioned a table is; the
-   moment costs a tenth of the noise's variance, and saves up to nine tenths of the risk.
+1. count the records and adapt the noise to the count: `adapt.py`;
+2. draw b, with the event and the sensitivity of the release: `PerturbedMinimizer` of
+   `queries/minimizer.py`, which draws by `noise/perturbed_minimizer.py`;
+3. minimise, and certify the minimum: `certified_solver` of `erm/solvers.py`;
+4. add noise to the certified minimiser: `noise/perturbed_minimizer.py`;
+5. shrink the weights by a released trace: `erm/shrinkage.py`.
 
-Only releases and public facts decide. The descent costs no more than the plan, whose event is
-charged unchanged (docs/proofs/objective_perturbation.md, section 15).
+Before step 2 the coordinates may be preconditioned by a released second moment (`adapt.py`), and
+gradient steps may take the place of steps 2 to 5 (`fallback.py`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tacit.arrays import Array
 from tacit.erm.constraints import WholeSpace
 from tacit.erm.losses import AnyLoss
-from tacit.erm.mechanisms.noisy_gradient import descend_preconditioned
 from tacit.erm.mechanisms.objective_perturbation.adapt import (
     adapt_preconditioned,
     adapt_to_count,
@@ -32,6 +30,7 @@ from tacit.erm.mechanisms.objective_perturbation.adapt import (
     can_certify,
     may_precondition,
 )
+from tacit.erm.mechanisms.objective_perturbation.fallback import descend_instead, steps_instead
 from tacit.erm.mechanisms.objective_perturbation.perturbation import (
     MOMENT,
     PerturbationSettings,
@@ -56,70 +55,16 @@ from tacit.erm.plan import (
     ask_count,
     unknown,
 )
-from tacit.erm.preconditioning import Preconditioner, SecondMoment
+from tacit.erm.preconditioning import Preconditioner
 from tacit.erm.shrinkage import can_shrink, preconditioned_risk, shrunk
 from tacit.erm.solvers import certified_solver, slopes_error
-from tacit.privacy import Budget, BudgetUnreachable, Event, Gaussian, Relation
-from tacit.privacy.accounting.calibration import gaussian_multiplier
+from tacit.privacy import Budget, BudgetUnreachable, Event, Relation
 from tacit.privacy.accounting.gaussian_profile import gaussian_mu
-from tacit.queries import GaussianNoise, PerturbedMinimizer, Session, Slot
-from tacit.queries.noise import gaussian_rest, least_rest
+from tacit.queries import PerturbedMinimizer, Session, Slot
+from tacit.queries.noise import least_rest
 from tacit.queries.session import Reweighted
 from tacit.records.block import fine_rows, float_error
 from tacit.records.reweighted import LeverageWeights
-
-# NoisyGradient's default share (9 % of mu^2); objective perturbation uses 5 %.
-_MOMENT = SecondMoment()
-
-
-def may_ask(plan: Plan, slot: Slot, perturbation: PerturbationSettings, n_records: float) -> bool:
-    """Return whether an unplanned second moment is worth a share of the perturbation's budget.
-
-    For isotropic rows the moment must exceed its noise: the unpreconditioned directions have no
-    perturbation either. The steps must keep half of the mu^2 of one Gaussian release within the
-    budget. This fails if the perturbation pays much for the effect of a record on the curvature.
-    """
-    problem, budget = plan.problem, plan.budget
-    if perturbation.moment_noise:
-        return False
-    return (
-        may_precondition(problem, budget, n_records)
-        and _MOMENT.pays(problem, budget, n_records)
-        and _left(plan, slot) >= 0.5 / gaussian_multiplier(budget) ** 2
-    )
-
-
-def _whole(slot: Slot) -> GaussianNoise:
-    """Return the noise of the one release that replaces minimiser and trace."""
-    assert isinstance(slot.event, Gaussian), "as `exchanged` makes it"
-    return GaussianNoise(slot.event.noise_multiplier)
-
-
-def _left(plan: Plan, slot: Slot) -> float:
-    """Return the mu^2 that remains after the moment; below 0 if the moment costs more."""
-    return _whole(slot).multiplier ** -2 - _MOMENT.noise_multiplier(plan.budget) ** -2
-
-
-def descend_instead(
-    plan: Plan,
-    slot: Slot,
-    session: Session,
-    preconditioner: Preconditioner | None,
-    n_records: float,
-) -> Array:
-    """Return weights from gradient steps in place of the perturbation, at no higher cost.
-
-    If the second moment has not been released, it is queried here within the same cost.
-    """
-    problem, left = plan.problem, _whole(slot)
-    if preconditioner is None:
-        preconditioner = _MOMENT.ask(session, "steps", problem, plan.budget, n_records)
-        left = gaussian_rest(left, [GaussianNoise(_MOMENT.noise_multiplier(plan.budget))])
-    open_ridge = replace(problem, objective=replace(problem.objective, regularization=None))
-    return descend_preconditioned(
-        open_ridge, plan.budget, session, "steps", preconditioner, n_records, left
-    )
-
 
 _FOR_CURVATURE = 1 / 20  # share of a pure epsilon for the effect of a record on the curvature
 _LARGE = 500.0  # keeps expm1 finite
@@ -235,56 +180,56 @@ class ObjectivePerturbation(Mechanism):
     def solve(self, plan: Plan, session: Session) -> Solved:
         """Count the records if that is private, adapt the noise, draw b, minimise, certify."""
         budget, problem, perturbation = plan.budget, plan.problem, perturbation_of(plan)
-        steps = plan.slots().get("steps")
-        if session.facts.bounds.max_weight is not None:
-            steps = None  # the proof does not cover records weighted after planning
         n, at_least, count = float(problem.n_records), None, None
         if perturbation.count_noise:
             count = ask_count(session, perturbation.count_noise, "count")
             n, at_least = count.n_records, count.at_least
+
+        # The second moment, if the plan has one and this many records are worth its noise.
+        moment = preconditioner = None
         if perturbation.moment_noise and may_precondition(problem, budget, n):
             moment = MOMENT.ask(session, "second moment", problem, budget, n)
             preconditioner = best_preconditioner(moment, perturbation, problem, n)
-            if preconditioner:
-                preconditioned, after = adapt_preconditioned(
-                    perturbation, problem, preconditioner, n
+        can_be_certified = True
+        if preconditioner:
+            preconditioned, after = adapt_preconditioned(perturbation, problem, preconditioner, n)
+            can_be_certified = can_certify(after, problem, preconditioner, budget, n)
+
+        # Gradient steps, where a minimum cannot be certified or an unplanned moment pays.
+        steps = steps_instead(plan, session.facts, n, can_be_certified=can_be_certified)
+        if steps:
+            weights, bound = descend_instead(plan, steps, session, moment, n)
+            return Solved(weights, count=count, slope_bound=bound)
+
+        # The perturbed minimiser in preconditioned coordinates. It is not shrunk: with an
+        # informative second moment there is little to shrink.
+        if moment and preconditioner and can_be_certified:
+            weighted = session.on(
+                Reweighted(
+                    LeverageWeights(preconditioner.coordinates, preconditioned.objective.row_norm)
                 )
-                if can_certify(after, problem, preconditioner, budget, n):
-                    weighted = session.on(
-                        Reweighted(
-                            LeverageWeights(
-                                preconditioner.coordinates, preconditioned.objective.row_norm
-                            )
-                        )
-                    )
-                    # no shrinkage: with an informative second moment there is little to shrink
-                    found = weighted.ask(
-                        _preconditioned_minimizer(preconditioned, after, preconditioner, plan),
-                        "weights",
-                    )
-                    lost = preconditioned_risk(moment, preconditioned, after, found, n)
-                    return Solved(preconditioner.coordinates.of(found), risk=lost, count=count)
-                if steps:
-                    weights = descend_instead(plan, steps, session, moment, n)
-                    return Solved(weights, count=count)
-        if (
-            perturbation.count_noise
-            and steps
-            and not problem.declared_ridge
-            and may_ask(plan, steps, perturbation, n)
-        ):
-            return Solved(descend_instead(plan, steps, session, None, n), count=count)
+            )
+            found = weighted.ask(
+                _preconditioned_minimizer(preconditioned, after, preconditioner, plan), "weights"
+            )
+            return Solved(
+                preconditioner.coordinates.of(found),
+                risk=preconditioned_risk(moment, preconditioned, after, found, n),
+                count=count,
+                slope_bound=preconditioned.objective.loss.lipschitz,
+            )
+
+        # The perturbed minimiser in the original coordinates.
         if perturbation.count_noise or perturbation.moment_noise:
             problem, perturbation = adapt_to_count(perturbation, problem, n, at_least)
-        query = _minimizer(problem, perturbation, budget)
-        weights, law, risk = (
-            session.ask(query, "weights"),
-            _law(problem, perturbation, budget),
-            None,
-        )
+        weights = session.ask(_minimizer(problem, perturbation, budget), "weights")
+        law, shrunk_risk = _law(problem, perturbation, budget), None
         if perturbation.trace_noise:
-            weights, risk = shrunk(weights, law, session, perturbation.trace_noise, "trace", n)
-        return Solved(weights, law, risk=risk, count=count)
+            weights, shrunk_risk = shrunk(
+                weights, law, session, perturbation.trace_noise, "trace", n
+            )
+        bound = problem.objective.loss.lipschitz
+        return Solved(weights, law, risk=shrunk_risk, count=count, slope_bound=bound)
 
     def noise_in_words(self, plan: Plan, number: Callable[[float], str]) -> str:
         """Describe the noise on the objective."""

@@ -3,7 +3,7 @@
     delta(e) <= sum_j w_j h(e + u_j),     w_j > 0,  sum_j w_j = E K
 
 Here h is the profile of one run. Weights and shifts follow from the law of K and from the power of
-tests against one run (docs/proofs/selection.md). All bounds are rounded up.
+tests against one run (docs/proofs/best_of.md). All bounds are rounded up.
 """
 
 from __future__ import annotations

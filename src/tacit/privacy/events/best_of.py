@@ -15,7 +15,7 @@ from tacit.privacy.budget import Relation
 from tacit.privacy.events.base import Array, Event
 
 if TYPE_CHECKING:
-    from tacit.privacy.accounting.private_selection import Mixture, Points
+    from tacit.privacy.accounting.best_of import Mixture, Points
     from tacit.privacy.accounting.tradeoff import Power, TabulatedPower
 
 _FEW = 64  # up to this many epsilons are computed one by one; more are read from a table
@@ -32,7 +32,7 @@ class BestOf(Event):
     by randomness that is independent of everything. If K = 0, the released result does not depend
     on the records.
 
-    Guarantee (docs/proofs/selection.md): with h the profile of ``base``,
+    Guarantee (docs/proofs/best_of.md): with h the profile of ``base``,
 
         delta(e) <= sum_j w_j h(e + u_j),   sum_j w_j = E K
 
@@ -72,7 +72,7 @@ class BestOf(Event):
         object.__setattr__(self, "relation", base.relation)
 
     def profile(self, epsilon: Array) -> Array | None:
-        """Return the bound of docs/proofs/selection.md, sections 2 and 4."""
+        """Return the bound of docs/proofs/best_of.md, sections 2 and 4."""
         if not self._mixtures:
             return None
         size = np.abs(epsilon)
@@ -85,8 +85,8 @@ class BestOf(Event):
         return result
 
     def renyi(self, orders: Array) -> Array:
-        """Return the bound of docs/proofs/selection.md, section 5."""
-        from tacit.privacy.accounting.private_selection import renyi
+        """Return the bound of docs/proofs/best_of.md, section 5."""
+        from tacit.privacy.accounting.best_of import renyi
 
         one_run = self.base.renyi(orders)
         of_each = [renyi(at, self.law.at_zero, one_run, orders) for at in self._points]
@@ -99,7 +99,7 @@ class BestOf(Event):
 
     @cached_property
     def _pure(self) -> float:
-        from tacit.privacy.accounting.private_selection import greatest_ratio, points
+        from tacit.privacy.accounting.best_of import greatest_ratio, points
         from tacit.privacy.accounting.tradeoff import pure_power
 
         alone = math.fsum(n * leaf.pure_epsilon() for leaf, n in self.base.leaves())
@@ -120,8 +120,8 @@ class BestOf(Event):
 
     @cached_property
     def _points(self) -> Sequence[Points]:
+        from tacit.privacy.accounting.best_of import points
         from tacit.privacy.accounting.composition import ORDERS
-        from tacit.privacy.accounting.private_selection import points
         from tacit.privacy.accounting.tradeoff import RenyiPower
 
         if self._powers:
@@ -130,7 +130,7 @@ class BestOf(Event):
 
     @cached_property
     def _mixtures(self) -> Sequence[Mixture]:
-        from tacit.privacy.accounting.private_selection import mixture
+        from tacit.privacy.accounting.best_of import mixture
 
         return [mixture(at) for at in self._points] if self._powers else ()
 

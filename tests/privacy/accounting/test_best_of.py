@@ -25,6 +25,7 @@ from tacit.privacy import (
     SampledGaussian,
     ZeroConcentrated,
 )
+from tacit.privacy.accounting.best_of import _edges, mixture, points, renyi
 from tacit.privacy.accounting.number_of_trials import (
     Capped,
     FixedTries,
@@ -33,7 +34,6 @@ from tacit.privacy.accounting.number_of_trials import (
     TruncatedNegativeBinomial,
     law_from_dict,
 )
-from tacit.privacy.accounting.private_selection import _edges, mixture, points, renyi
 from tacit.privacy.accounting.root_finding import decreasing_root
 from tacit.privacy.accounting.tradeoff import (
     GaussianPower,
@@ -281,7 +281,7 @@ def test_a_table_of_the_profile_is_never_below_it(base: Event) -> None:
 
 @pytest.mark.parametrize("mean", [0.05, 0.3, 1.0, 3.0])
 def test_the_renyi_divergence_of_a_poisson_number_of_tries(mean: float) -> None:
-    """docs/proofs/selection.md, section 5, written down with F of randomised response."""
+    """docs/proofs/best_of.md, section 5, written down with F of randomised response."""
     e0, orders = 0.5, np.array([1.2, 2.0, 8.0, 50.0])
     p = np.linspace(0.0, 1.0, 100_001)
     better = np.minimum(np.exp(e0) * p, 1.0 - np.exp(-e0) * (1.0 - p))
@@ -409,7 +409,7 @@ def test_each_order_has_its_divergence() -> None:
 
 
 def test_tables_of_laws_end_where_they_say() -> None:
-    """What a table leaves out is 1e-13 of the mean (docs/proofs/selection.md, section 6)."""
+    """What a table leaves out is 1e-13 of the mean (docs/proofs/best_of.md, section 6)."""
     assert FixedTries(5).table.tolist() == [0.0] * 5 + [1.0]
     geometric = TruncatedNegativeBinomial(1.0, 0.5).table
     np.testing.assert_allclose(geometric[1:], 0.5 ** np.arange(1.0, 65.0), rtol=1e-12)
@@ -466,7 +466,7 @@ def test_losses_beyond_floats_have_a_power() -> None:
 
 @pytest.mark.parametrize("eta", [1e-300, 1e-17, 1e-12, 1e-10, 1e-7])
 def test_laws_near_the_logarithmic_one_are_what_they_say(eta: float) -> None:
-    """To 1e-12 of itself (docs/proofs/selection.md, section 6), of which a draw makes use."""
+    """To 1e-12 of itself (docs/proofs/best_of.md, section 6), of which a draw makes use."""
     found = TruncatedNegativeBinomial(eta, 0.01).slope(np.array([0.0, 0.3, 1.0]))
     with mpmath.workdps(400):
         e, gamma = mpmath.mpf(eta), mpmath.mpf(0.01)
