@@ -10,6 +10,7 @@ import pytest
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from tacit.estimators.parameters import NobodyCountedWarning
 from tacit.linear_model import LinearSVC, LogisticRegression, PoissonRegressor
 from tacit.location import Mean, Median
 from tacit.metrics.evaluation import NoEvaluationWarning
@@ -128,6 +129,20 @@ def test_a_warning_that_is_an_error_does_not_lose_the_model() -> None:
             made.fit(ROWS, LABELS)
     assert made.evaluation_ is None
     assert made.privacy_.epsilon(1e-6) <= 100.0
+
+
+def test_a_warning_of_a_step_that_is_an_error_does_not_lose_the_model() -> None:
+    made = PrivatePipeline([("model", logistic())], epsilon=0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NobodyCountedWarning)
+        for _ in range(8):  # of five records the count is above its threshold once in forty times
+            try:
+                made.fit(ROWS[:5], LABELS[:5])
+            except NobodyCountedWarning:
+                break
+        else:
+            pytest.fail("no warning")
+    assert made.predict(ROWS).shape == (300,)
 
 
 def test_the_guarantee_of_a_step_says_that_it_is_one_of_several() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -154,6 +153,7 @@ def fit(
     """  # noqa: D301
     from tacit.cli.evaluate import show_metrics
     from tacit.cli.ledger import Protected, delta_of_release, record_file
+    from tacit.estimators.parameters import NobodyCountedWarning, postponed
     from tacit.saving import inspect, save
 
     with before_records():
@@ -192,7 +192,7 @@ def fit(
     warn_if_weak(epsilon, delta, declared.n_records)
     if is_text_table(data):
         output.note(_LINES)
-    with room_for(out, report), said_of_nobody() as nobody:
+    with room_for(out, report), postponed(NobodyCountedWarning) as nobody:
         if scheduler is not None:
             with connected(scheduler, tls_ca, tls_cert, tls_key) as client:
                 fit_on_cluster(fitted, data, client, "float32" if float32 else "float64", delimiter)
@@ -211,7 +211,7 @@ def fit(
         _show(certificate, out, report)
         if certificate.evaluation is not None:
             show_metrics(certificate.evaluation)
-    if nobody:
+    if nobody:  # a small table is not an empty one, so that what is paid for is saved first
         where = "" if charge.ledger is None else " to the ledger"
         raise Refused(
             f"{nobody[0]} Epsilon {epsilon:g} and delta {delta:g} were charged{where}, and what "
@@ -219,29 +219,6 @@ def fit(
             "with the table, and the delimiter, before you use it; if the table has so few "
             "records, declare n_records in the schema."
         )
-
-
-@contextlib.contextmanager
-def said_of_nobody() -> Iterator[list[str]]:
-    """Collect what a fit says if the released count cannot be told from that of no records.
-
-    A small table is not an empty one, so that the model, which is paid for, is saved first.
-    """
-    from tacit.estimators.parameters import NobodyCountedWarning
-
-    said: list[str] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", NobodyCountedWarning)
-        otherwise = warnings.showwarning
-
-        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-            if issubclass(category, NobodyCountedWarning):
-                said.append(str(message))
-            else:
-                otherwise(message, category, *where, **more)
-
-        warnings.showwarning = show
-        yield said
 
 
 # Said of every CSV: whether it has such lines is private, so a fit may not tell.

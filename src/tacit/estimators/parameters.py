@@ -6,10 +6,11 @@ A fact is public because somebody declared it, because a type implies it, or bec
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from numbers import Integral, Real
@@ -51,6 +52,36 @@ def warn(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tacit."):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+@contextlib.contextmanager
+def postponed(kind: type[Warning]) -> Iterator[list[str]]:
+    """Collect the warnings of a kind, to be given after the result is kept.
+
+    A warning may be an error, which would lose what is paid for.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from tacit.estimators.parameters import NobodyCountedWarning, postponed
+    >>> with postponed(NobodyCountedWarning) as said:
+    ...     warnings.warn("about 0 of your records", NobodyCountedWarning, stacklevel=1)
+    >>> said
+    ['about 0 of your records']
+    """
+    said: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", kind)
+        otherwise = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, kind):
+                said.append(str(message))
+            else:
+                otherwise(message, category, *where, **more)
+
+        warnings.showwarning = show
+        yield said
 
 
 def warn_if_weak(budget: Budget, n_records: int | None = None) -> None:

@@ -246,6 +246,8 @@ class Ledger:
 
         Charges fit the share as they fit the budget: those that add up to it are accepted. The
         share is fixed for life, and from then on every charge must name its analyst (`bound`).
+        Charges that named the analyst before, as a note, count for the budget and not for the
+        share.
         Without an epsilon the analyst has no share, and may spend what is left of the budget.
         """
         return self._declare(analyst_of(self.terms, name, epsilon))

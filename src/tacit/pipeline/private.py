@@ -22,9 +22,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit.engine import check_accountant, release_answers
 from tacit.estimators.parameters import (
+    NobodyCountedWarning,
     UndeclaredWarning,
     budget_of,
     positive_class,
+    postponed,
     source_of,
     warn,
     warn_if_weak,
@@ -669,26 +671,32 @@ class PrivatePipeline(sklearn_pipeline.Pipeline):
         weighted = table.weigh is not None
         plan: PipelinePlan = self.plan_of(facts, weighted=weighted)
         self._planner(weighted=weighted).rehearse(plan, facts)
-        released = release_answers(
-            plan,
-            lambda: raw,
-            lambda session: self._learned(session, plan, raw),
-            accountant=self.accountant,
-            source=source_of(self.random_state),
-        )
+        with postponed(NobodyCountedWarning) as nobody:
+            released = release_answers(
+                plan,
+                lambda: raw,
+                lambda session: self._learned(session, plan, raw),
+                accountant=self.accountant,
+                source=source_of(self.random_state),
+            )
         fitted, names, sums = released.value
         privacy = replace(released.privacy, assumptions=_said(fitted.values()))
         _mark_as_steps(fitted.values())
         self._publish(fitted, names, privacy, plan)
-        if plan.evaluation is None or sums is None:
-            return
-        positive = positive_class(fitted[self.steps[-1][0]])
-        try:
-            self.evaluation_ = evaluation_of(plan.evaluation, sums, privacy, positive)
-        except TooFewRecords as why:
-            # All is published by now: a warning may be an error, and the fit is paid for.
-            said = f"the evaluation has no result: {why} A larger share held out has more records"
-            warn(f"{said} (evaluate, or tacit fit --evaluate).", NoEvaluationWarning)
+        late: list[tuple[str, type[Warning]]] = [(said, NobodyCountedWarning) for said in nobody]
+        if plan.evaluation is not None and sums is not None:
+            positive = positive_class(fitted[self.steps[-1][0]])
+            try:
+                self.evaluation_ = evaluation_of(plan.evaluation, sums, privacy, positive)
+            except TooFewRecords as why:
+                said = (
+                    f"the evaluation has no result: {why} A larger share held out has more records"
+                )
+                said = f"{said} (evaluate, or tacit fit --evaluate)."
+                late.append((said, NoEvaluationWarning))
+        # All is published by now: a warning may be an error, and the fit is paid for.
+        for said, category in late:
+            warn(said, category)
 
     def _learned(self, session: Session, plan: PipelinePlan, raw: Raw) -> Learned:
         """Fit each step to the output of the steps before it, and count on the held-out records.
