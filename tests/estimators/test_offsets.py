@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import statsmodels.api
+from sklearn.base import clone
 
-from tacit.erm import Objective
+from tacit.erm import NoisyGradient, Objective
 from tacit.erm.losses import LogisticLoss, PoissonOffsetLoss
 from tacit.erm.solvers import slopes_error
 from tacit.linear_model import (
@@ -23,6 +24,7 @@ from tacit.linear_model import (
 from tacit.privacy import Accountant, Budget
 from tacit.records import Bounds, MemoryRecords
 from tacit.saving import load, save
+from tacit.testing import replay
 
 RNG = np.random.default_rng(8)
 N = 20_000
@@ -166,3 +168,36 @@ def test_rounding_of_offsets_is_part_of_the_certified_error() -> None:
     errors = [slopes_error(Objective(loss, bounds), 1000, 2, 0.0) for loss in (plain, wide)]
     # 1000 records, each off by u times the smoothness times the norm of a row times the offset
     assert errors[1] - errors[0] == pytest.approx(1000 * 2.0**-53 * 45 * 1.5 * 12)
+
+
+WILD = [(1e9, 1e300), (0.0, -1e300), (40.0, np.nan), (np.nan, np.inf), (-5.0, 0.0)]
+
+
+@pytest.mark.parametrize("mechanism", ["objective_perturbation", "noisy_gradient"])
+@pytest.mark.parametrize("kind", [PoissonRegressor, LinearRegression])
+def test_one_record_more_moves_nothing_further_than_its_sensitivity(
+    kind: Any, mechanism: Any
+) -> None:
+    """Fits with standard errors, replayed without the last record, whatever its offset is."""
+    if mechanism == "noisy_gradient":
+        mechanism = NoisyGradient(n_steps=4)
+    model = kind(
+        1.0,
+        row_norm=1.5,
+        label_range=(0, 40),
+        offset_range=(-2.0, 2.0),
+        mechanism=mechanism,
+        inference=0.3,
+    )
+
+    def fit(table: tuple[Any, Any, Any]) -> None:
+        clone(model).fit(table[0], table[1], offset=table[2])
+
+    rows, counts, offsets = ROWS[:60], COUNTS[:60], OFFSET[:60]
+    for label, offset in WILD:
+        more = (
+            np.vstack([rows, [[1e6, -1e6]]]),
+            np.append(counts, 0.0 if np.isnan(label) else label),
+            np.append(offsets, offset),
+        )
+        assert replay(fit, more, (rows, counts, offsets)) >= 4

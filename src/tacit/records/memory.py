@@ -86,7 +86,7 @@ class MemoryRecords:
         rows = rows if is_sparse or self._is_mapped else np.asarray(rows)
         self._labels = None if labels is None else own(np.asarray(labels))
         self._weights = None if weights is None else np.asarray(weights)
-        _refuse_other_than_numbers(rows, self._labels, self._weights)
+        _refuse_other_than_numbers(rows, self._labels, self._weights, bounds)
         refuse_undeclared_weights(self._weights, bounds)
         rows = canonical(rows) if is_sparse else rows
         self._counting = of_a_class(self._labels, bounds)
@@ -330,7 +330,10 @@ def refuse_undeclared_weights(weights: Any | None, bounds: Bounds) -> None:
 
 
 def _refuse_other_than_numbers(
-    rows: Any, labels: npt.NDArray[Any] | None, weights: npt.NDArray[Any] | None
+    rows: Any,
+    labels: npt.NDArray[Any] | None,
+    weights: npt.NDArray[Any] | None,
+    bounds: Bounds,
 ) -> None:
     """Raise before NumPy does, whose messages quote a value or a shape."""
     for what, values in (("rows", rows), ("labels", labels), ("weights", weights)):
@@ -340,8 +343,11 @@ def _refuse_other_than_numbers(
                 "and says what is wrong with them."
             )
     for what, values in (("label", labels), ("weight", weights)):
-        # Labels may have a second column, the offset of each score (`PoissonOffsetLoss`).
-        shapes = [rows.shape[:1]] + ([(*rows.shape[:1], 2)] if what == "label" else [])
+        shapes = [rows.shape[:1]]
+        # Labels may have a second column, the offset of each score (`PoissonOffsetLoss`), if there
+        # is a range to which both are clipped.
+        if what == "label" and bounds.label_range is not None:
+            shapes.append((*rows.shape[:1], 2))
         if values is not None and values.shape not in shapes:
             raise ValueError(
                 f"rows and {what}s are of different lengths; pass one {what} for each row."
