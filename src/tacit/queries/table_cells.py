@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.arrays import Integers
 from tacit.noise import Norm, Source
@@ -534,7 +535,7 @@ class CellFeatures:
         The factor between stored labels and those of the rows: 1 for classes.
     """
 
-    features: tuple[tuple[int, Array], ...]
+    features: tuple[tuple[int, npt.NDArray[Any]], ...]
     bounds: Bounds
     label_unit: float = 1.0
 
