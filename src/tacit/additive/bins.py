@@ -22,6 +22,11 @@ from tacit.queries.table_cells import LabelKind
 
 # A node is opened, and a word is kept, if its count exceeds so many standard deviations of noise.
 _SEEN = 2.5
+# A node is opened if it holds more than this share of a bin's mass.
+_OPENED = 0.25
+# The range of a number begins and ends with a leaf of so many standard deviations: some hundred
+# leaves are compared, and a wrong one far away would make the range useless.
+_SUPPORT = 4.0
 # A leaf of more than this share of a bin's mass is a bin of its own.
 _ALONE = 0.75
 # A word is kept if it has this share of all records.
@@ -48,6 +53,8 @@ class Bins:
         The text of each bin, for reports.
     edges
         The inner edges of a number's bins, in its own units; None for words.
+    support
+        The learned range of a number; None for words and if there is none.
 
     The last bin is for missing values; before it may be "other".
     """
@@ -58,6 +65,7 @@ class Bins:
     count_std: Array
     names: tuple[str, ...]
     edges: Array | None
+    support: tuple[float, float] | None = None
 
     @property
     def n_bins(self) -> int:
@@ -132,8 +140,7 @@ def learn_bins(
     parts = np.split(answer, np.cumsum([group.n_groups for group in groups]))
     n_records = max(float(parts[-1][0]), std, 1.0)
     label_sums = parts[-1][1:]
-    mass = max(n_records / max_bins, _SEEN * std)
-    opened_from = max(n_records / (2 * max_bins), _SEEN * std)
+    opened_from = max(_OPENED * n_records / max_bins, _SEEN * std)
     for level, noise in enumerate(noises):
         if level:
             deeper = [trees[place].grouping(place) for place in numbers]
@@ -144,7 +151,7 @@ def learn_bins(
             trees[place].add(counts, opened_from, is_last=level == LEVELS - 1)
     of_words = dict(zip(words, parts_of_words(answer, groups, len(numbers)), strict=True))
     bins = tuple(
-        _number_bins(column, trees[place], n_records, std, mass)
+        _number_bins(column, trees[place], n_records, std, max_bins)
         if column.is_number
         else _word_bins(column, of_words[place] / _WORD_WEIGHT, n_records, std / _WORD_WEIGHT)
         for place, column in enumerate(grid)
@@ -244,10 +251,14 @@ class _Tree:
 
 
 def _number_bins(
-    column: GridColumn, tree: _Tree, n_records: float, std: float, mass: float
+    column: GridColumn, tree: _Tree, n_records: float, std: float, max_bins: int
 ) -> Bins:
-    """Merge adjacent leaves to bins of about ``mass`` records; a heavy leaf stays alone."""
+    """Merge adjacent leaves to bins of about equal mass; a heavy leaf stays alone."""
     starts, counts, variances = tree.leaves(n_records, std)
+    mass = max(n_records / max_bins, _SEEN * std)
+    # Heavy leaves are bins of their own; the other records are divided among ``max_bins`` bins.
+    heavy = counts > _ALONE * mass
+    mass = max((n_records - float(counts[heavy].sum())) / max_bins, _SEEN * std)
     firsts, sums, squares = [0], [0.0], [0.0]
     is_open = True  # whether the last bin takes another leaf
     for start, count, variance in zip(starts.tolist(), counts, variances, strict=True):
@@ -273,9 +284,15 @@ def _number_bins(
     first = np.array(firsts)
     bin_of = np.append(np.searchsorted(first, np.arange(N_CELLS), side="right") - 1, len(first))
     edges = column.edges[first[1:] - 1]
+    seen = np.flatnonzero(counts > _SUPPORT * np.sqrt(variances))
+    support = None
+    if len(seen):
+        ends = np.append(column.edges, column.upper)[np.append(starts[1:], N_CELLS)[seen] - 1]
+        low = column.lower if starts[seen[0]] == 0 else float(column.edges[starts[seen[0]] - 1])
+        support = (low, float(ends[-1])) if ends[-1] > low else None
     numbers = [f"{edge:.6g}" for edge in edges]
-    ends = ["", *numbers], [*numbers, ""]
-    names = [f"[{low}, {high})" for low, high in zip(*ends, strict=True)]
+    texts = ["", *numbers], [*numbers, ""]
+    names = [f"[{least}, {most})" for least, most in zip(*texts, strict=True)]
     return Bins(
         column,
         bin_of.astype(np.int64),
@@ -283,6 +300,7 @@ def _number_bins(
         np.sqrt([*squares, std**2]),
         (*names, "missing"),
         edges,
+        support,
     )
 
 

@@ -34,7 +34,7 @@ from tacit.additive.planning import (
 from tacit.additive.smoothing import KEPT_FROM, prior_correlation, smooth
 from tacit.arrays import Array, Integers
 from tacit.erm import NoisyGradient, Objective, Problem
-from tacit.erm.losses import Loss, LogCoshLoss, LogisticLoss, SoftmaxLoss
+from tacit.erm.losses import LogCoshLoss, LogisticLoss, Loss, SoftmaxLoss
 from tacit.erm.preconditioning import SecondMoment
 from tacit.estimators.predictors import RESIDUAL_SHARE
 from tacit.queries import (
@@ -46,8 +46,8 @@ from tacit.queries import (
     ResidualCells,
     ResidualSums,
     ScoreCells,
-    SeveralClasses,
     Session,
+    SeveralClasses,
     TwoClasses,
 )
 from tacit.queries.noise import gaussian_parts, gaussian_rest
@@ -218,7 +218,9 @@ def _label_sums(
 ) -> tuple[list[FittedTerm], _Start]:
     """Ask for the sums of y - rate in every bin; smooth each column by itself."""
     weights = [_weight(bins.n_bins) for bins in learned.bins]
-    groups = tuple(b.grouping(i, w) for i, (b, w) in enumerate(zip(learned.bins, weights, strict=True)))
+    groups = tuple(
+        b.grouping(i, w) for i, (b, w) in enumerate(zip(learned.bins, weights, strict=True))
+    )
     constant = CellModel(kind, steps_of(start.intercept), (None,) * len(groups))
     query = NoisySum(ResidualSums(groups, constant), plan.noise["label sums"])
     std = query.noise_std(session.facts)
@@ -259,10 +261,9 @@ def _smoothed(bins: Bins, sums: Array, noise: float, start: _Start) -> tuple[Arr
 
 def _line(bins: Bins) -> Line | None:
     """Return the linear feature of a number, clipped to its learned outer edges."""
-    edges = bins.edges
-    if edges is None or len(edges) < 2 or not edges[-1] > edges[0]:
+    if bins.support is None:
         return None
-    line = Line(float(edges[0]), float(edges[-1]), 0.0)
+    line = Line(*bins.support, 0.0)
     feature = np.append(line.of(bins.column.middles()), 0.0)
     sizes = np.maximum(np.bincount(bins.bin_of, minlength=bins.n_bins), 1)
     means = np.bincount(bins.bin_of, weights=feature, minlength=bins.n_bins) / sizes

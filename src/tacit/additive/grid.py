@@ -8,7 +8,6 @@ cell depends on no other record.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -111,26 +110,42 @@ class GridColumn:
         return (N_CELLS if self.is_number else len(self.levels)) + 1
 
     @property
+    def lower(self) -> float:
+        """The declared lower bound of a number."""
+        assert isinstance(self.column, Number)
+        return self.column.lower
+
+    @property
+    def upper(self) -> float:
+        """The declared upper bound of a number."""
+        assert isinstance(self.column, Number)
+        return self.column.upper
+
+    @property
     def edges(self) -> Array:
         """The inner edges of a number's cells."""
-        assert isinstance(self.column, Number)
-        return number_edges(self.column.lower, self.column.upper)
+        return number_edges(self.lower, self.upper)
 
     def middles(self) -> Array:
         """Return the middle of each of a number's cells."""
-        assert isinstance(self.column, Number)
-        ends = np.concatenate([[self.column.lower], self.edges, [self.column.upper]])
+        ends = np.concatenate([[self.lower], self.edges, [self.upper]])
         middles: Array = (ends[:-1] + ends[1:]) / 2
         return middles
+
+    def numbers(self, values: Values) -> Array:
+        """Return the numbers of a column, NaN for a missing value that is not filled. Private."""
+        assert isinstance(self.column, Number | Intervals)
+        numbers = values.numbers()
+        if isinstance(self.column.missing, Fill):
+            numbers[np.isnan(numbers)] = float(self.column.missing.value)
+        return numbers
 
     def cells(self, values: Values) -> Integers:
         """Return the cell of each value. Private."""
         column, missing = self.column, self.n_cells - 1
         if isinstance(column, Number | Intervals):
-            numbers = values.numbers()
+            numbers = self.numbers(values)
             absent = np.isnan(numbers)
-            if isinstance(column.missing, Fill):
-                numbers[absent], absent = float(column.missing.value), np.zeros_like(absent)
             edges = self.edges if isinstance(column, Number) else np.array(column.cuts)
             found = np.searchsorted(edges, numbers, side="right")
         else:
@@ -216,16 +231,4 @@ class CellReader:
 
 
 def _joined(parts: list[Integers], dtype: Any) -> Integers:
-    joined: Integers = np.concatenate([np.empty(0, dtype=dtype), *parts]) if parts else np.empty(0, dtype)
-    return joined
-
-
-def label_from_steps(target: NumberTarget, scores: Array) -> Array:
-    """Return scores of [-1/2, 1/2] in the units of the target, clipped to its range."""
-    share = np.clip(scores + 0.5, 0.0, 1.0)
-    return target.lower + share * (target.upper - target.lower)
-
-
-def is_finite_range(target: Target) -> bool:
-    """Return whether a number's range is finite in floats."""
-    return not isinstance(target, NumberTarget) or math.isfinite(target.upper - target.lower)
+    return np.concatenate([np.empty(0, dtype=dtype), *parts])

@@ -417,9 +417,7 @@ class ResidualSums:
         scores = records.scores(self.model)
         residuals = self.model.labels.residuals(scores, records.labels)
         outputs = [
-            np.concatenate(
-                [group.weight * group.totals(records, column) for group in self.groups]
-            )
+            np.concatenate([group.weight * group.totals(records, column) for group in self.groups])
             for column in residuals.T
         ]
         return np.stack(outputs, axis=1) / STEPS
