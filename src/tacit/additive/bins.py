@@ -144,8 +144,9 @@ def learn_bins(
     for level, noise in enumerate(noises):
         if level:
             deeper = [trees[place].grouping(place) for place in numbers]
-            asked = NoisySum(CellCounts(tuple(deeper)), noise)
-            found = np.asarray(session.ask(asked, slot))
+            found = np.empty(0)
+            if any(group.n_groups for group in deeper):  # else no node was opened
+                found = np.asarray(session.ask(NoisySum(CellCounts(tuple(deeper)), noise), slot))
             parts = np.split(found, np.cumsum([group.n_groups for group in deeper])[:-1])
         for place, counts in zip(numbers, parts, strict=False):
             trees[place].add(counts, opened_from, is_last=level == LEVELS - 1)
@@ -284,12 +285,14 @@ def _number_bins(
     first = np.array(firsts)
     bin_of = np.append(np.searchsorted(first, np.arange(N_CELLS), side="right") - 1, len(first))
     edges = column.edges[first[1:] - 1]
+    # The learned range: from the first leaf that can be seen to the last, and all inner edges.
     seen = np.flatnonzero(counts > _SUPPORT * np.sqrt(variances))
+    ends = np.concatenate([[column.lower], column.edges, [column.upper]])
+    firsts_seen, lasts_seen = starts[seen], np.append(starts[1:], N_CELLS)[seen]
+    marks = np.concatenate([ends[firsts_seen], ends[lasts_seen], edges])
     support = None
-    if len(seen):
-        ends = np.append(column.edges, column.upper)[np.append(starts[1:], N_CELLS)[seen] - 1]
-        low = column.lower if starts[seen[0]] == 0 else float(column.edges[starts[seen[0]] - 1])
-        support = (low, float(ends[-1])) if ends[-1] > low else None
+    if len(marks) and marks.max() > marks.min():
+        support = (float(marks.min()), float(marks.max()))
     numbers = [f"{edge:.6g}" for edge in edges]
     texts = ["", *numbers], [*numbers, ""]
     names = [f"[{least}, {most})" for least, most in zip(*texts, strict=True)]

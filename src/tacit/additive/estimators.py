@@ -380,7 +380,7 @@ class AdditiveRegressor(RegressorMixin, AdditiveModel):
     schema : Schema
         The public schema of the table, with a target that is a number in a range.
     epsilon, delta, max_bins, passes, shares, relation, accountant, allow_unconfirmed, random_state
-        As in `AdditiveClassifier`. The share of the calibration goes to the residual sums.
+        As in `AdditiveClassifier`.
 
     Attributes
     ----------

@@ -46,6 +46,7 @@ from tacit.queries import (
     ResidualCells,
     ResidualSums,
     ScoreCells,
+    ScoreMoments,
     Session,
     SeveralClasses,
     TwoClasses,
@@ -61,6 +62,8 @@ _MEMORY = 0.5
 # The calibration's table: cells of the score, and the limits of the slope.
 _SCORE_CELLS = 12
 _SLOPES = (0.5, 1.5)
+# Scores of a number count up to this many standard deviations of the label from its mean.
+_SCORE_RANGE = 3.0
 # Residuals of a regression are clipped at this quantile; 0.8 to 0.97 make no difference.
 _CLIP_QUANTILE = 0.9
 # The table of absolute residuals: edges from 0.1 % of the label range to all of it.
@@ -146,13 +149,14 @@ def fit_additive(
     small = learned.n_records * plan.mu / len(grid) < SMALL_TABLE
     session.decide("small table", small)
     if small:
-        rest = gaussian_rest(plan.noise["everything"], [plan.noise["bins"]])
-        terms, intercept = _linear_fit_on_bins(session, plan, learned, kind, start, rest)
+        asked = [plan.noise[name] for name in ("bins", "calibration") if name in plan.noise]
+        rest = gaussian_rest(plan.noise["everything"], asked)
+        terms, intercept = _linear_fit_on_bins(session, plan, learned, kind, rest)
     else:
         terms, start = _label_sums(session, plan, learned, kind, start)
         terms, intercept = _joint_fit(session, plan, terms, kind, start)
         terms, intercept = _residual_passes(session, plan, terms, intercept, kind, start)
-        terms, intercept = _calibrated(session, plan, terms, intercept, kind, start)
+    terms, intercept = _calibrated(session, plan, terms, intercept, kind, start, small)
     return FittedAdditive(
         tuple(terms), intercept, start.rate, learned.n_records, small, learned.count_std
     )
@@ -357,7 +361,6 @@ def _linear_fit_on_bins(
     plan: AdditivePlan,
     learned: LearnedBins,
     kind: LabelKind,
-    start: _Start,
     noise: GaussianNoise,
 ) -> tuple[list[FittedTerm], Array]:
     """Fit one linear model on indicators of all bins and the numbers themselves."""
@@ -495,10 +498,48 @@ def _calibrated(
     intercept: Array,
     kind: LabelKind,
     start: _Start,
+    small: bool,
 ) -> tuple[list[FittedTerm], Array]:
-    """Correct slope and intercept of the score by a table of scores and classes."""
-    if not isinstance(kind, TwoClasses) or "calibration" not in plan.noise:
+    """Correct the slope of the score, and its intercept for two classes."""
+    if "calibration" not in plan.noise or isinstance(kind, SeveralClasses):
         return list(terms), intercept
+    model, noise = _model(kind, intercept, terms), plan.noise["calibration"]
+    if isinstance(kind, NumberLabels):
+        # The mean label of a small table is noisier than the intercept of its fit.
+        centre = intercept if small else start.intercept
+        slope = _slope_of_scores(session, model, centre, start.unit, noise)
+        shift = (1 - slope) * centre
+    else:
+        slope, shift = _calibration_line(session, model, terms, intercept, noise, small)
+    fitted = [replace(t, curve=slope * t.curve, slope=slope * t.slope) for t in terms]
+    return fitted, slope * intercept + shift
+
+
+def _slope_of_scores(
+    session: Session, model: CellModel, centre: Array, unit: float, noise: GaussianNoise
+) -> float:
+    """Return the factor in [0, 1] by which a number's scores are best shrunk to the mean.
+
+    A model that is mostly noise is shrunk to a constant. Where the sums themselves are mostly noise,
+    the factor stays near 1, the mean of its prior N(1, 1/4).
+    """
+    scale = int(steps_of(min(_SCORE_RANGE * unit, 1.0)))
+    query = NoisySum(ScoreMoments(model, int(steps_of(centre)[0]), scale), noise)
+    product, square = np.asarray(session.ask(query, SLOT))
+    square = max(float(square), 0.0)
+    prior = (2.0 * query.noise_std(session.facts)) ** 2
+    return float(np.clip((product * square + prior) / (square**2 + prior), 0.0, 1.0))
+
+
+def _calibration_line(
+    session: Session,
+    model: CellModel,
+    terms: Sequence[FittedTerm],
+    intercept: Array,
+    noise: GaussianNoise,
+    small: bool,
+) -> tuple[float, float]:
+    """Return slope and shift of the log-odds, by a table of scores and classes."""
     # The scores' distribution, as if columns were independent; only the edges depend on it.
     means, squares = [], []
     for term in terms:
@@ -509,17 +550,18 @@ def _calibrated(
     normal = NormalDist()
     cuts = np.array([normal.inv_cdf(k / _SCORE_CELLS) for k in range(1, _SCORE_CELLS)])
     edges = steps_of(centre + std * cuts)
-    query = NoisySum(ScoreCells(_model(kind, intercept, terms), edges), plan.noise["calibration"])
+    query = NoisySum(ScoreCells(model, edges), noise)
     counts = np.maximum(np.asarray(session.ask(query, SLOT)), 0.0)
     # The mean of a normal score in each cell: std * (density at its ends) / probability.
     density = np.array([0.0, *(normal.pdf(cut) for cut in cuts), 0.0])
     scores = centre + std * (density[:-1] - density[1:]) * _SCORE_CELLS
-    slope, shift = _logistic_line(scores, counts)
-    fitted = [replace(t, curve=slope * t.curve, slope=slope * t.slope) for t in terms]
-    return fitted, slope * intercept + shift
+    # A small table's fit may be mostly noise: its slope may be 0.
+    return _logistic_line(scores, counts, (0.0, _SLOPES[1]) if small else _SLOPES)
 
 
-def _logistic_line(scores: Array, counts: Array) -> tuple[float, float]:
+def _logistic_line(
+    scores: Array, counts: Array, slopes: tuple[float, float]
+) -> tuple[float, float]:
     """Return slope and shift of the logistic regression of counts on scores; 1 and 0 if unclear."""
     total = counts.sum(axis=1)
     if total.sum() < 1.0 or min(counts.sum(axis=0)) < 1.0:
@@ -531,7 +573,7 @@ def _logistic_line(scores: Array, counts: Array) -> tuple[float, float]:
         gradient = rows.T @ (counts[:, 1] - total * p)
         hessian = (rows.T * (total * p * (1 - p))) @ rows + 1e-6 * np.eye(2)
         point = point + np.clip(np.linalg.solve(hessian, gradient), -1.0, 1.0)
-    slope = float(np.clip(point[0], *_SLOPES))
+    slope = float(np.clip(point[0], *slopes))
     shift = point[1]
     for _ in range(30):  # the intercept for the clipped slope
         p = 1.0 / (1.0 + np.exp(-np.clip(slope * scores + shift, -30, 30)))

@@ -15,7 +15,7 @@ from tacit.additive.grid import GridColumn
 from tacit.engine import plan_lines
 from tacit.privacy import Budget, Event, Guarantee, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
-from tacit.queries import Facts, GaussianNoise, GaussianSum, NumberLabels, Slot, plain_facts
+from tacit.queries import Facts, GaussianNoise, GaussianSum, Slot, plain_facts
 from tacit.queries.noise import gaussian_parts
 from tacit.queries.table_cells import LabelKind
 
@@ -157,9 +157,6 @@ def plan_additive(
     facts = plain_facts(budget.relation)
     whole = GaussianNoise(gaussian_multiplier(budget))
     shares = dict(options.checked().shares)
-    if isinstance(kind, NumberLabels) and shares.get("calibration"):
-        # Numbers need no calibration: its share goes to the residual sums.
-        shares["residual sums"] = shares.get("residual sums", 0.0) + shares.pop("calibration")
     parts = gaussian_parts(whole, shares)
     expected = n_records or n_public or _TYPICAL_RECORDS
     count_std = _count_std(grid, facts, kind, parts["bins"])

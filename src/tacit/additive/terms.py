@@ -89,7 +89,8 @@ class Term:
         if self.edges is None:
             assert self.bin_of_level is not None
             return np.asarray(self.curve[self.bin_of_level[grid.cells(values)]])
-        numbers = grid.numbers(values)
+        # The middle of a value's cell, as in the fit: a line inside of one cell was not learned.
+        numbers = np.append(grid.middles(), math.nan)[grid.cells(values)]
         absent = np.isnan(numbers)
         bins = np.searchsorted(self.edges, numbers, side="right")
         bins[absent] = len(self.curve) - 1

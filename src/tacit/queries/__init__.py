@@ -83,6 +83,7 @@ from tacit.queries.table_cells import (
     ResidualCells,
     ResidualSums,
     ScoreCells,
+    ScoreMoments,
     SeveralClasses,
     TwoClasses,
 )
@@ -165,6 +166,7 @@ __all__ = [
     "Reweighted",
     "RiskInBall",
     "ScoreCells",
+    "ScoreMoments",
     "SecondDerivatives",
     "SecondMoment",
     "Selection",

@@ -517,6 +517,61 @@ class ResidualCells:
 
 
 @dataclass(frozen=True, eq=False)
+class ScoreMoments:
+    """The sums of u v and of u^2 over records, for labels that are numbers.
+
+    u is the score and v the label, less a centre, in units of ``scale`` and clipped to [-1, 1]. Their
+    ratio is the slope by which scores are best multiplied. A record adds a vector of norm at most
+    sqrt(2), and two records differ by at most sqrt(5).
+
+    Parameters
+    ----------
+    model
+        The model.
+    centre
+        The centre of scores and labels, in steps.
+    scale
+        The greatest distance from the centre that counts, in steps.
+    """
+
+    model: CellModel
+    centre: int
+    scale: int
+
+    @classmethod
+    def tried(cls) -> tuple[ScoreMoments, ...]:
+        """Return the instances that `tacit.testing.check_query` tries."""
+        return (cls(_tried_models()[2], 0, STEPS // 2), cls(_tried_models()[2], 1000, STEPS // 7))
+
+    def neighbours(self, facts: Facts) -> Iterator[tuple[CellTable, CellTable]]:
+        """Yield neighbouring tables."""
+        return _neighbours(self.model.labels, facts)
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        """Return sqrt(2), or sqrt(5) under REPLACE."""
+        squared = 5.0 if facts.relation is Relation.REPLACE else 2.0
+        return Sensitivity(round_up(math.sqrt(squared)), Norm.L2, _TABLES)
+
+    def total(self, records: Private, facts: Facts) -> Array:
+        """Return the sums of u v and u^2. Private."""
+        u = self._scaled(records.scores(self.model)[:, 0])
+        v = self._scaled(records.labels)
+        # Both products are rounded to whole steps, towards 0: none exceeds 1 in size.
+        products = np.stack([u * v, u * u])
+        whole = np.sign(products) * (np.abs(products) >> 20)
+        return whole.sum(axis=1).astype(np.float64) / STEPS
+
+    def _scaled(self, values: Integers) -> Integers:
+        clipped = np.clip(values - self.centre, -self.scale, self.scale)
+        # A product of floats is correctly rounded: it depends on the record alone.
+        return np.rint(clipped * (STEPS / self.scale)).astype(np.int64).clip(-STEPS, STEPS)
+
+    def contributors(self) -> tuple[Callable[..., Any], ...]:
+        """Return the functions that compute a record's score and scale it."""
+        return CellTable.scores, ScoreMoments._scaled
+
+
+@dataclass(frozen=True, eq=False)
 class CellFeatures:
     """A view of a `CellTable` as rows of features, each a function of one column's cell.
 
