@@ -257,9 +257,11 @@ def _number_bins(
     """Merge adjacent leaves to bins of about equal mass; a heavy leaf stays alone."""
     starts, counts, variances = tree.leaves(n_records, std)
     mass = max(n_records / max_bins, _SEEN * std)
-    # Heavy leaves are bins of their own; the other records are divided among ``max_bins`` bins.
+    # Heavy leaves are bins of their own; the other records are divided among the other bins, so
+    # that a column of zeros with a long tail has bins in its tail.
     heavy = counts > _ALONE * mass
-    mass = max((n_records - float(counts[heavy].sum())) / max_bins, _SEEN * std)
+    n_others = max(max_bins - int(heavy.sum()), max_bins / 4)
+    mass = max((n_records - float(counts[heavy].sum())) / n_others, _SEEN * std)
     firsts, sums, squares = [0], [0.0], [0.0]
     is_open = True  # whether the last bin takes another leaf
     for start, count, variance in zip(starts.tolist(), counts, variances, strict=True):
