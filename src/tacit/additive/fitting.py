@@ -379,7 +379,10 @@ def _linear_fit_on_bins(
         k = term.bins.n_bins
         curve = weights[at : at + k]
         slope = weights[at + k] if term.line is not None else term.slope
-        terms[place] = replace(term, curve=curve, slope=slope)
+        fitted = replace(term, curve=curve, slope=slope)
+        # Indicators of all bins add up to 1: their common level belongs to the intercept.
+        level = term.bins.counts @ fitted.of_bins() / term.bins.counts.sum()
+        terms[place], intercept = replace(fitted, curve=curve - level), intercept + level
         at += k + (term.line is not None)
     return terms, intercept
 
