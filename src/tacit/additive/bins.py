@@ -1,8 +1,8 @@
 """Learn the bins of all columns from a tree of noisy counts.
 
 All numbers share one tree of 16 children per node and 4 levels, which grows where records are. A
-node is opened if its noisy count exceeds half the mass of a bin and its own noise. Leaves are merged
-to bins of about n / max_bins records; a heavy leaf stays alone, so that 0, -1, 999 or a top code
+node is opened if its noisy count exceeds a quarter of a bin's mass, and its own noise. Leaves are
+merged to bins of about equal mass. A heavy leaf stays alone, so that 0, -1, 999 or a top code
 become bins of their own. Words that are too rare are one bin, "other".
 """
 
@@ -74,7 +74,7 @@ class Bins:
 
     @property
     def n_ordered(self) -> int:
-        """The number of bins that have an order: those of a number but the one of missing values."""
+        """The number of bins in order: those of a number without that of missing values."""
         return self.n_bins - 1 if self.column.is_number else 0
 
     def grouping(self, place: int, weight: float = 1.0) -> Grouping:

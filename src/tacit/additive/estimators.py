@@ -149,7 +149,7 @@ class AdditiveModel(BaseEstimator):
         delimiter: str | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Self:
-        """Fit to one or several files, read in batches; arguments as in `tacit.schema.encode_file`."""
+        """Fit to one or several files, read in batches; arguments as in `encode_file`."""
         self._kind()
         refuse_file_without_columns(path, self.schema, delimiter=delimiter)
 
@@ -225,8 +225,7 @@ class AdditiveModel(BaseEstimator):
         Returns
         -------
         dict
-            By column an array of shape (n,), or (n, n_classes) for several classes. pandas.DataFrame
-            makes a frame of it.
+            By column an array of shape (n,), or (n, n_classes) for several classes.
         """
         check_is_fitted(self, "terms_")
         parts: dict[str, list[Array]] = {name: [] for name in self.terms_}

@@ -49,7 +49,6 @@ from tacit.queries import (
     ScoreMoments,
     Session,
     SeveralClasses,
-    TwoClasses,
 )
 from tacit.queries.noise import gaussian_parts, gaussian_rest
 from tacit.queries.table_cells import MOST_WEIGHT, STEPS, WEIGHT_UNIT, LabelKind, steps_of
@@ -74,7 +73,7 @@ _LEAST_RATE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The feature of a number itself: clipped to [low, high], mapped to [-1/2, 1/2], less a centre."""
+    """The feature of a number itself: clipped, mapped to [-1/2, 1/2], less a centre."""
 
     low: float
     high: float
@@ -480,7 +479,7 @@ def _residual_scale(
 def _term_steps(term: FittedTerm) -> Integers | None:
     if term.is_zero:
         return None
-    return steps_of(term.of_cells()).astype(np.int32)  # type: ignore[return-value]
+    return np.asarray(steps_of(term.of_cells()), dtype=np.int32)
 
 
 def _model(kind: LabelKind, intercept: Array, terms: Sequence[FittedTerm]) -> CellModel:
@@ -513,7 +512,8 @@ def _calibrated(
         slope = _slope_of_scores(session, model, centre, start.unit, noise)
         shift = (1 - slope) * centre
     else:
-        slope, shift = _calibration_line(session, model, terms, intercept, noise, small)
+        slope, added = _calibration_line(session, model, terms, intercept, noise, small)
+        shift = np.array([added])
     fitted = [replace(t, curve=slope * t.curve, slope=slope * t.slope) for t in terms]
     return fitted, slope * intercept + shift
 
@@ -523,7 +523,7 @@ def _slope_of_scores(
 ) -> float:
     """Return the factor in [0, 1] by which a number's scores are best shrunk to the mean.
 
-    A model that is mostly noise is shrunk to a constant. Where the sums themselves are mostly noise,
+    A model that is mostly noise is shrunk to a constant. If the sums themselves are mostly noise,
     the factor stays near 1, the mean of its prior N(1, 1/4).
     """
     scale = int(steps_of(min(_SCORE_RANGE * unit, 1.0)))

@@ -1,9 +1,9 @@
 """Assign the values of a table's columns to public cells, by the schema alone.
 
-A number has 65,536 cells on a grid that is fine near 0 and fine in the bulk of the declared range,
-however wide this range is. A column of words has one cell per declared word. The last cell of every
-column is for missing and unreadable values. Edges are public, and a value is compared with them: its
-cell depends on no other record.
+A number has 65,536 cells on a grid that is fine near 0 and in the bulk of the declared range,
+however wide this range is. A column of words has one cell per declared word. The last cell of each
+column is for missing and unreadable values. Edges are public, and a value is compared with them:
+its cell depends on no other record.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KNOTS = 1 << 15
 def number_edges(lower: float, upper: float) -> Array:
     """Return the inner edges of the cells of a number, in order.
 
-    Cells are equal steps of u = (linear + arcsinh(x / (1e-7 range))) / 2, each part scaled to [0, 1].
+    Cells are equal steps of u = (linear + arcsinh(x / (1e-7 range))) / 2, each scaled to [0, 1].
 
     Examples
     --------
@@ -156,7 +156,7 @@ class GridColumn:
                 absent = np.zeros_like(absent)
             elif isinstance(column, Boolean) and isinstance(column.missing, Fill):
                 found[absent], absent = int(bool(column.missing.value)), np.zeros_like(absent)
-        return np.where(absent, missing, found).astype(np.int32)  # type: ignore[return-value]
+        return np.asarray(np.where(absent, missing, found), dtype=np.int32)
 
     def _places(self) -> Mapping[str, int]:
         if isinstance(self.column, Boolean):
@@ -172,7 +172,8 @@ def grid_of(schema: Schema) -> tuple[GridColumn, ...]:
     --------
     >>> from tacit.additive.grid import grid_of
     >>> from tacit.schema import Category, Number, Schema
-    >>> [column.n_cells for column in grid_of(Schema((Number("age", 0, 1e7), Category("sex", ("f", "m")))))]
+    >>> schema = Schema((Number("age", 0, 1e7), Category("sex", ("f", "m"))))
+    >>> [column.n_cells for column in grid_of(schema)]
     [65537, 3]
     """
     return tuple(GridColumn(column) for column in schema.encoded)

@@ -1,4 +1,4 @@
-"""Plan an additive model: shares of the budget, the noise in a bin, and the branch for small tables.
+"""Plan an additive model: shares of the budget, noise in a bin, the branch for small tables.
 
 Everything follows from the schema, the budget and the expected number of records, before data.
 """

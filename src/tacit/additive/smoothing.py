@@ -5,8 +5,9 @@ The sum of residuals in a bin is
     g = info * curve + N(0, info) + N(0, noise_std^2),   info = count * curvature
 
 in units in which a residual's variance equals the curvature: p (1 - p) for classes. The curve has
-the prior N(0, tau^2 C) with C = 0.6 exp(-|k - l| / (K / 2)) + 0.4 I over a number's bins, and C = I for
-words and missing values. tau maximises the marginal likelihood: a curve that is noise gets tau = 0.
+the prior N(0, tau^2 C), with C = 0.6 exp(-|k - l| / (K / 2)) + 0.4 I over a number's bins and C = I
+for words and missing values. tau maximises the marginal likelihood: a curve that is noise gets
+tau = 0.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def smooth(observed: Array, variance: Array, correlation: Array, unit: float = 1
     likelihood = -0.5 * (np.log(total) + coordinates**2 / total).sum(axis=1)
     best = int(np.argmax(likelihood))
     tau = float(taus[best])
-    # Posterior mean tau^2 C D^-1/2 U (1 + tau^2 L)^-1 U' w = D^1/2 U (tau^2 L / (1 + tau^2 L)) U' w.
+    # Posterior mean: tau^2 C D^-1/2 U (1 + tau^2 L)^-1 U' w = D^1/2 U (tau^2 L / total) U' w.
     shares = tau**2 * values / total[best]
     curve = root * (vectors @ (shares * coordinates))
     return Smoothed(curve, float(likelihood[best] - likelihood[0]), tau)

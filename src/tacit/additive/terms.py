@@ -145,8 +145,8 @@ def _label_means(fitted: FittedTerm, rate: Array) -> tuple[Array, Array]:
     """Return the mean label in each bin and its 95 % interval, of noise in sum and count.
 
     The mean is rate + g / c. At the true m = mean - rate, g - m c has mean 0 and variance
-    s_g^2 + m^2 s_c^2. The interval is where (g - m c)^2 is at most 1.96^2 times that (Fieller 1954);
-    it is everything if the count is within its noise.
+    s_g^2 + m^2 s_c^2. The interval holds all m with (g - m c)^2 of at most 1.96^2 times that
+    (Fieller 1954); it is everything if the count is within its noise.
     """
     shape = fitted.curve.shape
     if fitted.label_sums is None:

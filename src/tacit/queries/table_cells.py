@@ -98,7 +98,7 @@ class TwoClasses:
     def probabilities(self, scores: Integers) -> Integers:
         """Return the probability of class 1 in steps, from a table: no float is involved."""
         place = np.clip((scores >> _SCORE_SHIFT) + _SCORE_LIMIT, 0, 2 * _SCORE_LIMIT - 1)
-        return _LOGISTIC[place]
+        return np.asarray(_LOGISTIC[place])
 
     def residuals(self, scores: Integers, labels: Integers) -> Integers:
         """Return y - p, in [-1, 1]."""
@@ -143,7 +143,7 @@ class SeveralClasses:
         weights = _EXP[np.minimum(behind, _SCORE_LIMIT)]
         # Division of whole numbers is correctly rounded: it depends on the record alone.
         shares = (weights * STEPS) / weights.sum(axis=1, keepdims=True)
-        return np.rint(shares).astype(np.int64)
+        return np.asarray(np.rint(shares).astype(np.int64))
 
     def residuals(self, scores: Integers, labels: Integers) -> Integers:
         """Return the indicator of the class minus the probabilities; its norm is at most sqrt 2."""
@@ -191,7 +191,8 @@ class NumberLabels:
 
     def residuals(self, scores: Integers, labels: Integers) -> Integers:
         """Return the clipped y - score."""
-        return np.clip(self._within(labels)[:, None] - scores, -self._limit, self._limit)
+        away = self._within(labels)[:, None] - scores
+        return np.asarray(np.clip(away, -self._limit, self._limit))
 
     def largest_residual(self, constant: Integers | None) -> float:
         """Return the clip, or the greatest distance of a label from a constant model."""
@@ -309,7 +310,7 @@ class Grouping:
         if values is None:
             return np.bincount(groups, minlength=self.n_groups + 1)[1:].astype(np.float64)
         # Floats add whole numbers below 2^53 exactly, in any order.
-        return np.bincount(groups, weights=values, minlength=self.n_groups + 1)[1:]
+        return np.asarray(np.bincount(groups, values, minlength=self.n_groups + 1)[1:], np.float64)
 
 
 def _root_of_squares(values: list[float]) -> float:
@@ -520,9 +521,9 @@ class ResidualCells:
 class ScoreMoments:
     """The sums of u v and of u^2 over records, for labels that are numbers.
 
-    u is the score and v the label, less a centre, in units of ``scale`` and clipped to [-1, 1]. Their
-    ratio is the slope by which scores are best multiplied. A record adds a vector of norm at most
-    sqrt(2), and two records differ by at most sqrt(5).
+    u is the score and v the label, less a centre, in units of ``scale`` and clipped to [-1, 1].
+    Their ratio is the slope by which scores are best multiplied. A record adds a vector of norm at
+    most sqrt(2), and two records differ by at most sqrt(5).
 
     Parameters
     ----------
@@ -559,12 +560,13 @@ class ScoreMoments:
         # Both products are rounded to whole steps, towards 0: none exceeds 1 in size.
         products = np.stack([u * v, u * u])
         whole = np.sign(products) * (np.abs(products) >> 20)
-        return whole.sum(axis=1).astype(np.float64) / STEPS
+        return np.asarray(whole.sum(axis=1), np.float64) / STEPS
 
     def _scaled(self, values: Integers) -> Integers:
         clipped = np.clip(values - self.centre, -self.scale, self.scale)
         # A product of floats is correctly rounded: it depends on the record alone.
-        return np.rint(clipped * (STEPS / self.scale)).astype(np.int64).clip(-STEPS, STEPS)
+        whole = np.rint(clipped * (STEPS / self.scale)).astype(np.int64)
+        return np.asarray(np.clip(whole, -STEPS, STEPS))
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
         """Return the functions that compute a record's score and scale it."""
