@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -80,6 +80,12 @@ class Bins:
     def grouping(self, place: int, weight: float = 1.0) -> Grouping:
         """Return the groups of cells for a query."""
         return Grouping(place, self.bin_of, self.n_bins, weight)
+
+    def recounted(self, counts: Array, std: float) -> Bins:
+        """Return the bins with the mean of their counts and of new ones, by their variances."""
+        weight = self.count_std**2 / (self.count_std**2 + std**2)
+        mean = np.maximum(self.counts + weight * (counts - self.counts), 1.0)
+        return replace(self, counts=mean, count_std=self.count_std * np.sqrt(1 - weight))
 
     def centred(self, curve: Array) -> Array:
         """Return a curve less its mean over the records, by the noisy counts."""
@@ -323,7 +329,7 @@ def _word_bins(column: GridColumn, counts: Array, n_records: float, std: float) 
     bin_of[-1] = n_found + len(others)
     sums = np.bincount(bin_of, weights=counts)
     n_words = np.bincount(bin_of)
-    names = [word for word, kept in zip(column.levels, found, strict=True) if kept]
+    names = [word for word, is_found in zip(column.levels, found, strict=True) if is_found]
     return Bins(
         column,
         bin_of,

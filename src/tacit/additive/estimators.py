@@ -198,7 +198,7 @@ class AdditiveModel(BaseEstimator):
     def _publish(self, fitted: FittedAdditive) -> None:
         """Set the released attributes."""
         units = self._units()
-        terms = [term_of(term, fitted.rate, units) for term in fitted.terms]
+        terms = [term_of(term, units) for term in fitted.terms]
         self.terms_ = {term.name: term for term in terms}
         intercept = units.origin + units.unit * fitted.intercept
         self.intercept_ = intercept if len(intercept) > 1 else float(intercept[0])
@@ -211,8 +211,8 @@ class AdditiveModel(BaseEstimator):
     def kept_(self) -> tuple[str, ...]:
         """The columns whose label sums showed more than noise, strongest first."""
         check_is_fitted(self, "terms_")
-        kept = [term for term in self.terms_.values() if term.kept]
-        return tuple(term.name for term in sorted(kept, key=lambda term: -term.gain))
+        found = [term for term in self.terms_.values() if term.kept]
+        return tuple(term.name for term in sorted(found, key=lambda term: -term.gain))
 
     def explain(self, table: Any) -> dict[str, Array]:
         """Return one number per column and record; with ``intercept_`` they add up to the score.

@@ -31,13 +31,14 @@ from tacit.additive.planning import (
     AdditivePlan,
     budget_of_noise,
 )
-from tacit.additive.smoothing import KEPT_FROM, prior_correlation, smooth
+from tacit.additive.smoothing import LEAST_GAIN, prior_correlation, smooth
 from tacit.arrays import Array, Integers
 from tacit.erm import NoisyGradient, Objective, Problem
 from tacit.erm.losses import LogCoshLoss, LogisticLoss, Loss, SoftmaxLoss
 from tacit.erm.preconditioning import SecondMoment
 from tacit.estimators.predictors import RESIDUAL_SHARE
 from tacit.queries import (
+    CellCounts,
     CellFeatures,
     CellModel,
     GaussianNoise,
@@ -56,6 +57,8 @@ from tacit.records import INTERCEPT_SHARE, Bounds
 
 # The curvature of the residual sums, relative to that of a constant model: probabilities spread.
 _SPREAD = 0.8
+# The part of the label sums' share for counts of the same bins.
+_COUNT_SHARE = 0.05
 # An earlier pass of a column counts half as much as the next one.
 _MEMORY = 0.5
 # The calibration's table: cells of the score, and the limits of the slope.
@@ -91,7 +94,8 @@ class FittedTerm:
     """A term of one column: a step function over its bins plus a line.
 
     ``curve`` has shape (n_bins, n_outputs) and ``slope`` (n_outputs,). ``gain`` is the gain of
-    the likelihood in the label sums. ``label_sums`` are sums of y - rate, ``sum_std`` their noise.
+    the likelihood in the label sums. ``label_sums`` are sums of y - ``rate``, ``sum_std`` their noise;
+    ``counts`` and ``count_std`` are the counts that were released with them.
     """
 
     bins: Bins
@@ -99,9 +103,12 @@ class FittedTerm:
     slope: Array
     line: Line | None
     gain: float = 0.0
-    kept: bool = False
+    selected: bool = False
     label_sums: Array | None = None
     sum_std: float = math.nan
+    counts: Array | None = None
+    count_std: float = math.nan
+    rate: Array | None = None
 
     def of_cells(self) -> Array:
         """Return the term for every cell, shape (n_cells, n_outputs)."""
@@ -133,7 +140,6 @@ class FittedAdditive:
 
     terms: tuple[FittedTerm, ...]
     intercept: Array
-    rate: Array
     n_records: float
     is_small: bool
     count_std: float
@@ -148,17 +154,15 @@ def fit_additive(
     small = learned.n_records * plan.mu / len(grid) < SMALL_TABLE
     session.decide("small table", small)
     if small:
-        asked = [plan.noise[name] for name in ("bins", "calibration") if name in plan.noise]
-        rest = gaussian_rest(plan.noise["everything"], asked)
+        others = [plan.noise[name] for name in ("bins", "calibration") if name in plan.noise]
+        rest = gaussian_rest(plan.noise["everything"], others)
         terms, intercept = _linear_fit_on_bins(session, plan, learned, kind, rest)
     else:
         terms, start = _label_sums(session, plan, learned, kind, start)
         terms, intercept = _joint_fit(session, plan, terms, kind, start)
         terms, intercept = _residual_passes(session, plan, terms, intercept, kind, start)
     terms, intercept = _calibrated(session, plan, terms, intercept, kind, start, small)
-    return FittedAdditive(
-        tuple(terms), intercept, start.rate, learned.n_records, small, learned.count_std
-    )
+    return FittedAdditive(tuple(terms), intercept, learned.n_records, small, learned.count_std)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,19 +223,28 @@ def _weight(n_bins: int) -> float:
 def _label_sums(
     session: Session, plan: AdditivePlan, learned: LearnedBins, kind: LabelKind, start: _Start
 ) -> tuple[list[FittedTerm], _Start]:
-    """Ask for the sums of y - rate in every bin; smooth each column by itself."""
+    """Ask for the sums of y - rate and the counts of every bin; smooth each column by itself.
+
+    The tree's counts decided where bins end, and are biased by that. New counts are not.
+    """
     weights = [_weight(bins.n_bins) for bins in learned.bins]
     groups = tuple(
         b.grouping(i, w) for i, (b, w) in enumerate(zip(learned.bins, weights, strict=True))
     )
     constant = CellModel(kind, steps_of(start.intercept), (None,) * len(groups))
-    query = NoisySum(ResidualSums(groups, constant), plan.noise["label sums"])
+    noises = gaussian_parts(plan.noise["label sums"], {"counts": _COUNT_SHARE, "sums": None})
+    ends = np.cumsum([group.n_groups for group in groups])[:-1]
+    query = NoisySum(ResidualSums(groups, constant), noises["sums"])
     std = query.noise_std(session.facts)
-    answer = np.asarray(session.ask(query, SLOT))
-    parts = np.split(answer, np.cumsum([group.n_groups for group in groups])[:-1])
+    parts = np.split(np.asarray(session.ask(query, SLOT)), ends)
+    query = NoisySum(CellCounts(groups), noises["counts"])
+    count_std = query.noise_std(session.facts)
+    counts = np.split(np.asarray(session.ask(query, SLOT)), ends)
+    rate = _prediction(constant)
     terms, totals, precisions = [], [], []
-    for bins, weight, part in zip(learned.bins, weights, parts, strict=True):
-        sums, noise = part / weight, std / weight
+    for place, (tree, weight) in enumerate(zip(learned.bins, weights, strict=True)):
+        sums, noise = parts[place] / weight, std / weight
+        bins = tree.recounted(counts[place] / weight, count_std / weight)
         totals.append(sums.sum(axis=0))
         precisions.append(1.0 / (bins.n_bins * noise**2))
         # The rate is noisy, and a common shift looks like a curve: every column is centred.
@@ -240,13 +253,32 @@ def _label_sums(
         curve, gain = _smoothed(bins, centred, noise, start)
         term = FittedTerm(bins, curve, np.zeros(kind.n_outputs), _line(bins))
         terms.append(
-            replace(term, gain=gain, kept=gain > KEPT_FROM, label_sums=sums, sum_std=noise)
+            replace(
+                term,
+                gain=gain,
+                selected=gain > LEAST_GAIN,
+                label_sums=sums,
+                sum_std=noise,
+                counts=counts[place] / weight,
+                count_std=count_std / weight,
+                rate=rate,
+            )
         )
     # Each column's total measures n (true rate - rate): their mean corrects the rate for nothing.
     found = np.average(totals, axis=0, weights=precisions)
     prior = learned.count_std**2
     shrink = prior / (prior + 1.0 / sum(precisions))
     return terms, start.corrected(kind, shrink * found / learned.n_records)
+
+
+def _prediction(constant: CellModel) -> Array:
+    """Return what a constant model predicts, as the residual sums compute it."""
+    kind, scores = constant.labels, constant.intercept[None, :]
+    zero = np.zeros(1, dtype=np.int64)
+    predicted = zero - kind.residuals(scores, zero)[0] / STEPS
+    if isinstance(kind, SeveralClasses):
+        predicted[0] += 1.0  # the residual of class 0
+    return np.asarray(predicted, dtype=np.float64)
 
 
 def _smoothed(bins: Bins, sums: Array, noise: float, start: _Start) -> tuple[Array, float]:
@@ -294,7 +326,7 @@ def _joint_fit(
             makes.append((place, None, 1.0))
         for output in range(kind.n_outputs):
             largest = float(np.abs(term.curve[:, output]).max())
-            if term.kept and largest > 0.0:
+            if term.selected and largest > 0.0:
                 scaled = term.curve[:, output] / (2 * largest)
                 features.append((place, scaled[term.bins.bin_of].astype(np.float32)))
                 makes.append((place, output, 1 / (2 * largest)))
@@ -371,7 +403,7 @@ def _linear_fit_on_bins(
         if line is not None:
             features.append((place, np.append(line.of(bins.column.middles()), 0.0)))
         empty = np.zeros((bins.n_bins, kind.n_outputs))
-        terms.append(FittedTerm(bins, empty, np.zeros(kind.n_outputs), line, kept=True))
+        terms.append(FittedTerm(bins, empty, np.zeros(kind.n_outputs), line, selected=True))
     weights, intercept = _linear_fit(session, plan, noise, features, kind)
     at = 0
     for place, term in enumerate(terms):
@@ -403,7 +435,7 @@ def _residual_passes(
     start: _Start,
 ) -> tuple[list[FittedTerm], Array]:
     """Correct the kept columns one at a time, by sums of residuals at the current model."""
-    order = sorted((i for i, t in enumerate(terms) if t.kept), key=lambda i: -terms[i].gain)
+    order = sorted((i for i, t in enumerate(terms) if t.selected), key=lambda i: -terms[i].gain)
     if "residual sums" not in plan.noise or not order:
         return list(terms), intercept
     whole = plan.noise["residual sums"]

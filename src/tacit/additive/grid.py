@@ -18,7 +18,7 @@ import numpy as np
 from tacit.arrays import Array, Integers, Mask
 from tacit.io.errors import SchemaError
 from tacit.io.memory_tables import Chunk
-from tacit.io.values import Values
+from tacit.io.values import MISSING, Values
 from tacit.queries import CellTable
 from tacit.queries.table_cells import STEPS
 from tacit.schema import Boolean, Category, ClassTarget, Fill, Intervals, Number, Schema
@@ -137,7 +137,7 @@ class GridColumn:
         assert isinstance(self.column, Number | Intervals)
         numbers = values.numbers()
         if isinstance(self.column.missing, Fill):
-            numbers[np.isnan(numbers)] = float(self.column.missing.value)
+            numbers = np.where(np.isnan(numbers), float(self.column.missing.value), numbers)
         return numbers
 
     def cells(self, values: Values) -> Integers:
@@ -150,12 +150,13 @@ class GridColumn:
             found = np.searchsorted(edges, numbers, side="right")
         else:
             found = values.codes(self._places())
-            absent = found < 0
             if isinstance(column, Category) and isinstance(column.missing, Fill):
-                found[absent] = column.values.index(str(column.missing.value))
-                absent = np.zeros_like(absent)
+                # An undeclared word is not missing, and is not filled.
+                place = column.values.index(str(column.missing.value))
+                found = np.where(found == MISSING, place, found)
             elif isinstance(column, Boolean) and isinstance(column.missing, Fill):
-                found[absent], absent = int(bool(column.missing.value)), np.zeros_like(absent)
+                found = np.where(found < 0, int(bool(column.missing.value)), found)
+            absent = found < 0
         return np.asarray(np.where(absent, missing, found), dtype=np.int32)
 
     def _places(self) -> Mapping[str, int]:
@@ -222,12 +223,12 @@ class CellReader:
             raw = chunk[self._unit].raw()
             self.identifiers.extend(raw[place] for place in np.flatnonzero(mask).tolist())
 
-    def table(self, kept: Integers | None = None) -> CellTable:
+    def table(self, chosen: Integers | None = None) -> CellTable:
         """Return the records, or some of them by position."""
         cells = tuple(_joined(parts, np.int32) for parts in self._cells)
         labels = _joined(self._labels, np.int64)
-        if kept is not None:
-            cells, labels = tuple(column[kept] for column in cells), labels[kept]
+        if chosen is not None:
+            cells, labels = tuple(column[chosen] for column in cells), labels[chosen]
         return CellTable(cells, labels)
 
 

@@ -21,11 +21,11 @@ from tacit.arrays import Array
 
 # The prior correlation of neighbouring bins, and how far it reaches in shares of the bins.
 _SMOOTH = 0.6
-_REACH = 0.5
+_RANGE = 0.5
 # Candidate values of tau: 0, and 24 from 0.005 to 5 units of the score (log-odds for classes).
 _TAUS = np.append(0.0, np.geomspace(0.005, 5.0, 24))
 # A column is kept if its likelihood gains so many nats over tau = 0.
-KEPT_FROM = 0.5
+LEAST_GAIN = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ def prior_correlation(bins: Bins) -> Array:
     k = bins.n_ordered
     if k > 1:
         place = np.arange(k)
-        distance = np.abs(place[:, None] - place) / (_REACH * k)
+        distance = np.abs(place[:, None] - place) / (_RANGE * k)
         matrix[:k, :k] = _SMOOTH * np.exp(-distance) + (1 - _SMOOTH) * np.eye(k)
     return matrix
 

@@ -30,7 +30,7 @@ class Term:
     ----------
     column
         The column as the schema declares it.
-    names
+    levels
         The bins in words; the last is for missing values.
     edges
         The inner edges of a number's bins; None for words.
@@ -53,7 +53,7 @@ class Term:
     """
 
     column: Column
-    names: tuple[str, ...]
+    levels: tuple[str, ...]
     edges: Array | None
     bin_of_level: Integers | None
     curve: Array
@@ -100,7 +100,7 @@ class Term:
 
     def __repr__(self) -> str:
         what = "kept" if self.kept else "no more than noise"
-        return f"Term({self.name!r}, {len(self.names)} bins, {what})"
+        return f"Term({self.name!r}, {len(self.levels)} bins, {what})"
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,14 @@ class LabelUnits:
         return np.clip(self.origin + self.unit * fitted, self.least, self.most)
 
 
-def term_of(fitted: FittedTerm, rate: Array, units: LabelUnits) -> Term:
-    """Return the released term of a column, in the label's units; ``rate`` is the mean label."""
+def term_of(fitted: FittedTerm, units: LabelUnits) -> Term:
+    """Return the released term of a column, in the label's units."""
     bins, line = fitted.bins, fitted.line
     low, high, centre = (0.0, 1.0, 0.0) if line is None else (line.low, line.high, line.centre)
-    mean, interval = _label_means(fitted, rate)
+    mean, interval = _label_means(fitted)
     return Term(
         column=bins.column.column,
-        names=bins.names,
+        levels=bins.names,
         edges=bins.edges,
         bin_of_level=None if bins.column.is_number else bins.bin_of,
         curve=units.unit * fitted.curve,
@@ -136,12 +136,12 @@ def term_of(fitted: FittedTerm, rate: Array, units: LabelUnits) -> Term:
         count_std=bins.count_std,
         label_mean=units.of(mean),
         label_mean_interval=units.of(interval),
-        kept=fitted.kept,
+        kept=fitted.selected,
         gain=fitted.gain,
     )
 
 
-def _label_means(fitted: FittedTerm, rate: Array) -> tuple[Array, Array]:
+def _label_means(fitted: FittedTerm) -> tuple[Array, Array]:
     """Return the mean label in each bin and its 95 % interval, of noise in sum and count.
 
     The mean is rate + g / c. At the true m = mean - rate, g - m c has mean 0 and variance
@@ -151,14 +151,16 @@ def _label_means(fitted: FittedTerm, rate: Array) -> tuple[Array, Array]:
     shape = fitted.curve.shape
     if fitted.label_sums is None:
         return np.full(shape, math.nan), np.full((*shape, 2), math.nan)
-    g, c = fitted.label_sums, fitted.bins.counts[:, None]
-    of_count = (_INTERVAL * fitted.bins.count_std[:, None]) ** 2
+    rate, own = fitted.rate, fitted.counts
+    assert rate is not None and own is not None  # released with the label sums
+    g, c = fitted.label_sums, own[:, None]
+    of_count = (_INTERVAL * fitted.count_std) ** 2
     of_sum = (_INTERVAL * fitted.sum_std) ** 2
     # (c^2 - z^2 s_c^2) m^2 - 2 g c m + g^2 - z^2 s_g^2 = 0
     a, b, rest = c**2 - of_count, g * c, g**2 - of_sum
     inside = np.maximum(b**2 - a * rest, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         low, high = (b - np.sqrt(inside)) / a, (b + np.sqrt(inside)) / a
-    is_clear = a > 0.0
+    is_clear = (a > 0.0) & (c > 0.0)
     low, high = np.where(is_clear, low, -np.inf), np.where(is_clear, high, np.inf)
-    return rate + g / c, rate[..., None] + np.stack([low, high], axis=-1)
+    return rate + g / np.maximum(c, 1.0), rate[..., None] + np.stack([low, high], axis=-1)
