@@ -8,7 +8,7 @@ likes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -199,11 +199,17 @@ class AdditiveModel(BaseEstimator):
         """Set the released attributes."""
         units = self._units()
         terms = [term_of(term, units) for term in fitted.terms]
-        self.terms_ = {term.name: term for term in terms}
         intercept = units.origin + units.unit * fitted.intercept
-        self.intercept_ = intercept if len(intercept) > 1 else float(intercept[0])
-        self.n_records_ = fitted.n_records
-        self.is_small_ = fitted.is_small
+        one = intercept if len(intercept) > 1 else float(intercept[0])
+        self._set_released(terms, one, fitted.n_records, fitted.is_small)
+
+    def _set_released(
+        self, terms: Sequence[Term], intercept_: float | Array, n_records_: float, is_small_: bool
+    ) -> None:
+        self.terms_ = {term.name: term for term in terms}
+        self.intercept_ = intercept_
+        self.n_records_ = n_records_
+        self.is_small_ = is_small_
         self.n_features_in_ = len(terms)
         self.feature_names_in_ = np.array([term.name for term in terms], dtype=object)
 
@@ -343,8 +349,8 @@ class AdditiveClassifier(ClassifierMixin, AdditiveModel):
         n_classes = len(self._target().classes)
         return TwoClasses() if n_classes == 2 else SeveralClasses(n_classes)
 
-    def _publish(self, fitted: FittedAdditive) -> None:
-        super()._publish(fitted)
+    def _set_released(self, *released: Any, **named: Any) -> None:
+        super()._set_released(*released, **named)
         self.classes_ = np.sort(self._target().labels)
 
     def decision_function(self, table: Any) -> Array:

@@ -94,8 +94,8 @@ class FittedTerm:
     """A term of one column: a step function over its bins plus a line.
 
     ``curve`` has shape (n_bins, n_outputs) and ``slope`` (n_outputs,). ``gain`` is the gain of
-    the likelihood in the label sums. ``label_sums`` are sums of y - ``rate``, ``sum_std`` their noise;
-    ``counts`` and ``count_std`` are the counts that were released with them.
+    the likelihood in the label sums. ``label_sums`` are sums of y - ``rate``, with noise of std
+    ``sum_std``; ``counts`` and ``count_std`` are the counts that were released with them.
     """
 
     bins: Bins

@@ -152,7 +152,8 @@ def _label_means(fitted: FittedTerm) -> tuple[Array, Array]:
     if fitted.label_sums is None:
         return np.full(shape, math.nan), np.full((*shape, 2), math.nan)
     rate, own = fitted.rate, fitted.counts
-    assert rate is not None and own is not None  # released with the label sums
+    assert rate is not None  # released with the label sums
+    assert own is not None
     g, c = fitted.label_sums, own[:, None]
     of_count = (_INTERVAL * fitted.count_std) ** 2
     of_sum = (_INTERVAL * fitted.sum_std) ** 2
