@@ -61,7 +61,7 @@ def evaluate(
       tacit evaluate model.tacit other_people.csv --epsilon 0.1
       tacit evaluate model.tacit visits.csv --epsilon 1 --unit patient --report eval.html
     """  # noqa: D301
-    from tacit.cli.models import saved_predictor
+    from tacit.cli.models import reads_tables, saved_predictor
     from tacit.estimators.parameters import budget_of, with_people
     from tacit.metrics import evaluate as evaluated
     from tacit.metrics.planning import bin_edges
@@ -69,6 +69,11 @@ def evaluate(
     with before_records():
         check_report(report, force, model, data)
         encoder, estimator = saved_predictor(model)
+        if reads_tables(estimator):
+            raise Refused(
+                f"{model.name} is an additive model, which tacit evaluate does not read yet; "
+                "predict with tacit predict."
+            )
         if unit is not None:
             encoder = _with_unit(encoder, unit, model)
         with_people(budget_of(epsilon, delta, relation), encoder.schema.unit is not None)

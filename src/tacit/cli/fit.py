@@ -181,6 +181,8 @@ def fit(
             allow_unconfirmed=allow_unconfirmed,
             accountant=charge.accountant(epsilon),
         )
+        if report is not None and model == "additive":
+            raise Refused("--report is not for --model additive yet; leave it out.")
     warn_if_weak(epsilon, delta, declared.n_records)
     with room_for(out, report):
         if scheduler is not None:
@@ -228,18 +230,29 @@ def _model(schema: Schema, name: str | None, epsilon: float, delta: float, **cho
     """Make the model, and plan it once so that errors are raised before reading."""
     import numpy as np
 
-    from tacit.cli.models import class_weight_of, kind_for, make_estimator
+    model: Any
+    from tacit.cli.models import (
+        ADDITIVE,
+        class_weight_of,
+        kind_for,
+        make_additive,
+        make_estimator,
+    )
     from tacit.pipeline import PrivatePipeline
     from tacit.schema import SchemaEncoder
     from tacit.table_model import TableModel
 
+    if name == ADDITIVE:
+        model = make_additive(schema, epsilon, delta, **choices)
+        model.plan()
+        return model
     dtype = np.float32 if choices.pop("float32") else np.float64
     allowed, accountant = choices.pop("allow_unconfirmed"), choices.pop("accountant")
     classes = getattr(schema.target, "classes", ())
     choices["class_weight"] = class_weight_of(choices["class_weight"], classes)
     evaluate = choices.pop("evaluate")
     estimator = make_estimator(kind_for(schema, name), epsilon, delta, **choices)
-    model: Any = TableModel(schema, estimator, dtype=dtype, allow_unconfirmed=allowed)
+    model = TableModel(schema, estimator, dtype=dtype, allow_unconfirmed=allowed)
     if evaluate or schema.is_open:
         encoder = SchemaEncoder(schema, dtype, allow_unconfirmed=allowed)
         model = PrivatePipeline(

@@ -82,12 +82,15 @@ def plan(
       tacit plan --rows 30000 --schema schema.toml --epsilon 0.5 --gap 0.001
       tacit plan --rows 5000 --columns 12 --epsilon 1 --model linear --range 0 200 --json
     """  # noqa: D301
-    from tacit.cli.models import NETWORKS, class_weight_of, make_estimator
+    from tacit.cli.models import ADDITIVE, NETWORKS, class_weight_of, make_estimator
 
     if rows < 1 or (columns is not None and columns < 1):
         raise Refused("--rows and --columns must be at least 1; give approximate numbers.")
     if gap is not None and not 0.0 < gap < math.inf:
         raise Refused(f"--gap must be positive, got {gap:g}; give the acceptable loss.")
+    if model == ADDITIVE:
+        _plan_additive(rows, epsilon, delta, schema, target, unit, relation, as_json)
+        return
     with before_records():
         kind, n_features, facts = _shape(
             schema, target, unit, model, columns, classes, label_range, row_norm
@@ -123,6 +126,34 @@ def plan(
         output.note("The accuracy of a network cannot be predicted from public facts.")
     else:
         _show(record)
+
+
+def _plan_additive(
+    rows: int,
+    epsilon: float,
+    delta: float,
+    schema: Path | None,
+    target: str | None,
+    unit: str | None,
+    relation: str,
+    as_json: bool,
+) -> None:
+    """Show the plan of an additive model."""
+    from tacit.cli.fit import read_schema
+    from tacit.cli.models import ADDITIVE, make_additive
+
+    with before_records():
+        if schema is None:
+            raise Refused("--model additive needs --schema, whose columns it reads.")
+        declared = read_schema(schema, target, unit)
+        made = make_additive(declared, epsilon, delta, relation=relation, allow_unconfirmed=True)
+        plan = made.plan(rows)
+    warn_if_weak(epsilon, delta, rows)
+    if as_json:
+        known = _known(ADDITIVE, plan, rows, len(declared.encoded))
+        output.document({**known, "shares": dict(plan.shares), "notes": list(plan.notes)})
+    else:
+        output.say(str(plan))
 
 
 def _shape(

@@ -56,8 +56,9 @@ class Certificate:
     @property
     def schema(self) -> Schema | None:
         """The public schema of the raw tables that the model encodes, if any."""
-        encoder, _ = encoder_and_estimator(self.model)
-        return None if encoder is None else encoder.schema
+        encoder, estimator = encoder_and_estimator(self.model)
+        own = getattr(estimator, "schema", None)  # additive models have one themselves
+        return own if encoder is None else encoder.schema
 
     @property
     def privacy(self) -> Guarantee:
