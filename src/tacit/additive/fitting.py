@@ -64,8 +64,8 @@ _MEMORY = 0.5
 # The calibration's table: cells of the score, and the limits of the slope.
 _SCORE_CELLS = 12
 _SLOPES = (0.5, 1.5)
-# Scores of a number count up to this many standard deviations of the label from its mean.
-_SCORE_RANGE = 3.0
+# Scores of a number count up to this many of their standard deviations from the mean.
+_SCORE_RANGE = 2.5
 # Residuals of a regression are clipped at this quantile; 0.8 to 0.97 make no difference.
 _CLIP_QUANTILE = 0.9
 # The table of absolute residuals: edges from 0.1 % of the label range to all of it.
@@ -541,7 +541,7 @@ def _calibrated(
     if isinstance(kind, NumberLabels):
         # The mean label of a small table is noisier than the intercept of its fit.
         centre = intercept if small else start.intercept
-        slope = _slope_of_scores(session, model, centre, start.unit, noise)
+        slope = _slope_of_scores(session, model, terms, centre, noise)
         shift = (1 - slope) * centre
     else:
         slope, added = _calibration_line(session, model, terms, intercept, noise, small)
@@ -551,19 +551,35 @@ def _calibrated(
 
 
 def _slope_of_scores(
-    session: Session, model: CellModel, centre: Array, unit: float, noise: GaussianNoise
+    session: Session,
+    model: CellModel,
+    terms: Sequence[FittedTerm],
+    centre: Array,
+    noise: GaussianNoise,
 ) -> float:
     """Return the factor in [0, 1] by which a number's scores are best shrunk to the mean.
 
     A model that is mostly noise is shrunk to a constant. If the sums themselves are mostly noise,
     the factor stays near 1, the mean of its prior N(1, 1/4).
     """
-    scale = int(steps_of(min(_SCORE_RANGE * unit, 1.0)))
-    query = NoisySum(ScoreMoments(model, int(steps_of(centre)[0]), scale), noise)
+    spread = min(_SCORE_RANGE * _score_spread(terms)[1], 1.0)
+    scales = max(int(steps_of(spread)), 1), STEPS // 2
+    query = NoisySum(ScoreMoments(model, int(steps_of(centre)[0]), *scales), noise)
     product, square = np.asarray(session.ask(query, SLOT))
-    square = max(float(square), 0.0)
+    # product = slope * h + noise, with h = square in the units of the product
+    h = max(float(square), 0.0) * scales[0] / scales[1]
     prior = (2.0 * query.noise_std(session.facts)) ** 2
-    return float(np.clip((product * square + prior) / (square**2 + prior), 0.0, 1.0))
+    return float(np.clip((product * h + prior) / (h**2 + prior), 0.0, 1.0))
+
+
+def _score_spread(terms: Sequence[FittedTerm]) -> tuple[float, float]:
+    """Return mean and standard deviation of the sum of all terms, as if they were independent."""
+    means, squares = [], []
+    for term in terms:
+        shares, values = term.bins.counts / term.bins.counts.sum(), term.of_bins()[:, 0]
+        means.append(float(shares @ values))
+        squares.append(float(shares @ values**2) - means[-1] ** 2)
+    return math.fsum(means), math.sqrt(max(math.fsum(squares), 1e-4))
 
 
 def _calibration_line(
@@ -576,12 +592,8 @@ def _calibration_line(
 ) -> tuple[float, float]:
     """Return slope and shift of the log-odds, by a table of scores and classes."""
     # The scores' distribution, as if columns were independent; only the edges depend on it.
-    means, squares = [], []
-    for term in terms:
-        shares, values = term.bins.counts / term.bins.counts.sum(), term.of_bins()[:, 0]
-        means.append(float(shares @ values))
-        squares.append(float(shares @ values**2) - means[-1] ** 2)
-    centre, std = float(intercept[0]) + math.fsum(means), math.sqrt(max(math.fsum(squares), 1e-4))
+    mean, std = _score_spread(terms)
+    centre = float(intercept[0]) + mean
     normal = NormalDist()
     cuts = np.array([normal.inv_cdf(k / _SCORE_CELLS) for k in range(1, _SCORE_CELLS)])
     edges = steps_of(centre + std * cuts)

@@ -521,9 +521,9 @@ class ResidualCells:
 class ScoreMoments:
     """The sums of u v and of u^2 over records, for labels that are numbers.
 
-    u is the score and v the label, less a centre, in units of ``scale`` and clipped to [-1, 1].
-    Their ratio is the slope by which scores are best multiplied. A record adds a vector of norm at
-    most sqrt(2), and two records differ by at most sqrt(5).
+    u is the score and v the label, less a centre, each in units of its scale and clipped to
+    [-1, 1]. The slope by which scores are best multiplied follows from the ratio of the sums. A
+    record adds a vector of norm at most sqrt(2), and two records differ by at most sqrt(5).
 
     Parameters
     ----------
@@ -531,18 +531,20 @@ class ScoreMoments:
         The model.
     centre
         The centre of scores and labels, in steps.
-    scale
+    score_scale, label_scale
         The greatest distance from the centre that counts, in steps.
     """
 
     model: CellModel
     centre: int
-    scale: int
+    score_scale: int
+    label_scale: int
 
     @classmethod
     def tried(cls) -> tuple[ScoreMoments, ...]:
         """Return the instances that `tacit.testing.check_query` tries."""
-        return (cls(_tried_models()[2], 0, STEPS // 2), cls(_tried_models()[2], 1000, STEPS // 7))
+        model = _tried_models()[2]
+        return cls(model, 0, STEPS // 2, STEPS // 2), cls(model, 1000, STEPS // 7, STEPS // 3)
 
     def neighbours(self, facts: Facts) -> Iterator[tuple[CellTable, CellTable]]:
         """Yield neighbouring tables."""
@@ -555,17 +557,17 @@ class ScoreMoments:
 
     def total(self, records: Private, facts: Facts) -> Array:
         """Return the sums of u v and u^2. Private."""
-        u = self._scaled(records.scores(self.model)[:, 0])
-        v = self._scaled(records.labels)
+        u = self._scaled(records.scores(self.model)[:, 0], self.score_scale)
+        v = self._scaled(records.labels, self.label_scale)
         # Both products are rounded to whole steps, towards 0: none exceeds 1 in size.
         products = np.stack([u * v, u * u])
         whole = np.sign(products) * (np.abs(products) >> 20)
         return np.asarray(whole.sum(axis=1), np.float64) / STEPS
 
-    def _scaled(self, values: Integers) -> Integers:
-        clipped = np.clip(values - self.centre, -self.scale, self.scale)
+    def _scaled(self, values: Integers, scale: int) -> Integers:
+        clipped = np.clip(values - self.centre, -scale, scale)
         # A product of floats is correctly rounded: it depends on the record alone.
-        whole = np.rint(clipped * (STEPS / self.scale)).astype(np.int64)
+        whole = np.rint(clipped * (STEPS / scale)).astype(np.int64)
         return np.asarray(np.clip(whole, -STEPS, STEPS))
 
     def contributors(self) -> tuple[Callable[..., Any], ...]:
