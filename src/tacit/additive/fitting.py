@@ -64,6 +64,8 @@ _MEMORY = 0.5
 # The calibration's table: cells of the score, and the limits of the slope.
 _SCORE_CELLS = 12
 _SLOPES = (0.5, 1.5)
+# The prior standard deviation of a number's mean error, in units of half the label's range.
+_SHIFT = 0.05
 # Scores of a number count up to this many of their standard deviations from the mean.
 _SCORE_RANGE = 2.5
 # Residuals of a regression are clipped at this quantile; 0.8 to 0.97 make no difference.
@@ -539,10 +541,8 @@ def _calibrated(
         return list(terms), intercept
     model, noise = _model(kind, intercept, terms), plan.noise["calibration"]
     if isinstance(kind, NumberLabels):
-        # The mean label of a small table is noisier than the intercept of its fit.
-        centre = intercept if small else start.intercept
-        slope = _slope_of_scores(session, model, terms, centre, noise)
-        shift = (1 - slope) * centre
+        line = _line_of_scores(session, model, terms, intercept, start.n_records, noise)
+        slope, shift = line[0], (1 - line[0]) * intercept + line[1]
     else:
         slope, added = _calibration_line(session, model, terms, intercept, noise, small)
         shift = np.array([added])
@@ -550,26 +550,34 @@ def _calibrated(
     return fitted, slope * intercept + shift
 
 
-def _slope_of_scores(
+def _line_of_scores(
     session: Session,
     model: CellModel,
     terms: Sequence[FittedTerm],
     centre: Array,
+    n_records: float,
     noise: GaussianNoise,
-) -> float:
-    """Return the factor in [0, 1] by which a number's scores are best shrunk to the mean.
+) -> tuple[float, float]:
+    """Return slope and shift by which a number's scores, less the centre, best predict labels.
 
     A model that is mostly noise is shrunk to a constant. If the sums themselves are mostly noise,
-    the factor stays near 1, the mean of its prior N(1, 1/4).
+    the slope stays near 1, the mean of its prior N(1, 1/4), and the shift near 0.
     """
     spread = min(_SCORE_RANGE * _score_spread(terms)[1], 1.0)
     scales = max(int(steps_of(spread)), 1), STEPS // 2
     query = NoisySum(ScoreMoments(model, int(steps_of(centre)[0]), *scales), noise)
-    product, square = np.asarray(session.ask(query, SLOT))
-    # product = slope * h + noise, with h = square in the units of the product
-    h = max(float(square), 0.0) * scales[0] / scales[1]
-    prior = (2.0 * query.noise_std(session.facts)) ** 2
-    return float(np.clip((product * h + prior) / (h**2 + prior), 0.0, 1.0))
+    product, square, scores, labels = np.asarray(session.ask(query, SLOT))
+    std, ratio = query.noise_std(session.facts), scales[0] / scales[1]
+    # Covariances: u v = slope * h + noise, with h = u^2 in the units of the product.
+    product -= scores * labels / n_records
+    h = max(float(square - scores**2 / n_records), 0.0) * ratio
+    prior = (2.0 * std) ** 2
+    slope = float(np.clip((product * h + prior) / (h**2 + prior), 0.0, 1.0))
+    # The mean label less the mean score; its noise is std * hypot(1, slope * ratio) / n.
+    away = (labels - slope * ratio * scores) / n_records
+    noise_of_mean = std * math.hypot(1.0, slope * ratio) / n_records
+    shrink = _SHIFT**2 / (_SHIFT**2 + noise_of_mean**2)
+    return slope, float(shrink * away * scales[1] / STEPS)
 
 
 def _score_spread(terms: Sequence[FittedTerm]) -> tuple[float, float]:

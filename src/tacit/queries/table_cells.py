@@ -519,11 +519,11 @@ class ResidualCells:
 
 @dataclass(frozen=True, eq=False)
 class ScoreMoments:
-    """The sums of u v and of u^2 over records, for labels that are numbers.
+    """The sums of u v, u^2, u and v over records, for labels that are numbers.
 
     u is the score and v the label, less a centre, each in units of its scale and clipped to
-    [-1, 1]. The slope by which scores are best multiplied follows from the ratio of the sums. A
-    record adds a vector of norm at most sqrt(2), and two records differ by at most sqrt(5).
+    [-1, 1]. The line from scores to labels follows from these sums. A record adds a vector of norm
+    at most 2, and two records differ by at most sqrt(13).
 
     Parameters
     ----------
@@ -551,18 +551,19 @@ class ScoreMoments:
         return _neighbours(self.model.labels, facts)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return sqrt(2), or sqrt(5) under REPLACE."""
-        squared = 5.0 if facts.relation is Relation.REPLACE else 2.0
+        """Return 2, or sqrt(13) under REPLACE."""
+        squared = 13.0 if facts.relation is Relation.REPLACE else 4.0
         return Sensitivity(round_up(math.sqrt(squared)), Norm.L2, _TABLES)
 
     def total(self, records: Private, facts: Facts) -> Array:
-        """Return the sums of u v and u^2. Private."""
+        """Return the sums of u v, u^2, u and v. Private."""
         u = self._scaled(records.scores(self.model)[:, 0], self.score_scale)
         v = self._scaled(records.labels, self.label_scale)
         # Both products are rounded to whole steps, towards 0: none exceeds 1 in size.
         products = np.stack([u * v, u * u])
         whole = np.sign(products) * (np.abs(products) >> 20)
-        return np.asarray(whole.sum(axis=1), np.float64) / STEPS
+        sums = [*whole.sum(axis=1), u.sum(), v.sum()]
+        return np.array(sums, dtype=np.float64) / STEPS
 
     def _scaled(self, values: Integers, scale: int) -> Integers:
         clipped = np.clip(values - self.centre, -scale, scale)
