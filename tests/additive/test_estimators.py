@@ -277,11 +277,14 @@ def test_an_accountant_is_charged_once_and_refuses() -> None:
         model.fit(table(1_000))
 
 
-class Unreadable(dict[str, Any]):
-    """A table whose values must not be read."""
+class Unread(dict[str, Any]):
+    """A table that counts how often a column is taken."""
+
+    taken = 0
 
     def __getitem__(self, name: str) -> Any:
-        raise AssertionError("a value was read before the error")
+        type(self).taken += 1
+        return super().__getitem__(name)
 
 
 @pytest.mark.parametrize(
@@ -305,9 +308,15 @@ def test_errors_come_before_data(parameters: dict[str, Any], message: str) -> No
     model = made("two", **parameters)
     with pytest.raises((ValueError, TypeError), match=re.compile(message, re.DOTALL)):
         model.plan()
+    data = Unread(table(10))
+    accountant = Accountant(Budget(1.0, 1e-6))
+    model.set_params(accountant=parameters.get("accountant", accountant))
     with pytest.raises((ValueError, TypeError), match=re.compile(message, re.DOTALL)):
-        model.fit(table(10))
+        model.fit(data)
     assert not hasattr(model, "terms_")
+    assert accountant.spent() == 0.0
+    assert Unread.taken <= 1  # the type of the target alone
+    Unread.taken = 0
 
 
 def test_a_table_without_a_column_is_refused() -> None:

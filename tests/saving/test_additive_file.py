@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tacit.privacy import Accountant, Budget, Relation
 from tacit.saving import load, save
 from tacit.saving.container import NotAModel, pack, to_json
 from tacit.saving.model_file import DOCUMENT, load_bytes, members_of
@@ -29,6 +30,15 @@ def test_a_loaded_model_predicts_the_same_bits(case: str, epsilon: float, tmp_pa
     assert again.kept_ == model.kept_
     assert str(again.plan_) == str(model.plan_)
     assert type(again) is type(model)
+
+
+def test_an_accountant_may_plan_another_delta(tmp_path: Path) -> None:
+    accountant = Accountant(Budget(2.0, 1e-6, Relation.ADD_REMOVE_PERSON))
+    model = made("two", accountant=accountant).fit(table(800), unit=np.arange(800))
+    save(model, tmp_path / "model.tacit")
+    again = load(tmp_path / "model.tacit")
+    assert again.privacy_.event == model.privacy_.event == again.plan_.event
+    assert again.accountant is None
 
 
 @pytest.fixture(scope="module")

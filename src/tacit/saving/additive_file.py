@@ -1,11 +1,13 @@
 """Read and write additive models: the schema, the terms and the intercept.
 
-The plan is not stored: it follows from the parameters and the schema, and is made anew.
+Of the plan the budget is stored, which an accountant may have changed. The rest follows from the
+parameters and the schema, and is made anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import numpy as np
 from tacit.additive import AdditiveClassifier, AdditiveRegressor, Term
 from tacit.additive.grid import GridColumn
 from tacit.io.errors import SchemaError
-from tacit.privacy import Guarantee
+from tacit.privacy import Budget, Guarantee
 from tacit.saving.codec import Reader, Writer
 from tacit.saving.container import NotAModel
 from tacit.saving.validation import NOT_STORED, check_budget
@@ -55,6 +57,7 @@ def additive_record(model: Any, writer: Writer) -> dict[str, Any]:
         "kind": word,
         "parameters": writer.write_map(public, "parameters"),
         "facts": model.schema.to_dict(),
+        "budget": writer.write(model.plan_.budget, "budget"),
         "terms": writer.write(terms, "terms"),
         "released": writer.write_map(released, "released"),
     }
@@ -69,12 +72,17 @@ def additive_of(record: Mapping[str, Any], reader: Reader, promise: Guarantee) -
     if set(parameters) != set(kind(schema).get_params(deep=False)) - known:
         raise NotAModel(f"it does not have the parameters of a {kind.__name__}.")
     model = kind(schema, **parameters)
+    budget = reader.read(record["budget"], "budget")
     stored = reader.read(record["terms"], "terms")
     released = reader.read_map(record["released"], "released")
-    check_budget(promise, model.epsilon, model.delta, model.relation)
+    declared = check_budget(promise, model.epsilon, model.delta, model.relation)
+    if not isinstance(budget, Budget) or declared != replace(
+        budget, delta=budget.target_delta, requested_delta=None
+    ):
+        raise NotAModel("its plan is for another budget than its parameters.")
     try:
         n_outputs, columns = model._kind().n_outputs, model._grid()
-        plan = model._plan(model._budget(of_people=promise.relation.by_person))
+        plan = model._plan(budget)
     except (TypeError, ValueError, ArithmeticError) as why:
         raise NotAModel(f"its parameters or its schema are not possible: {why}") from why
     event = promise.event

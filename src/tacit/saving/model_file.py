@@ -65,7 +65,7 @@ _ANY = {"format", "version", "tacit", "kind", "parameters"}
 _KEYS = _ANY | _ESTIMATOR | {"schema"}
 _STUDENT_KEYS = _ANY | {"schema", "form", "arrays", "released"}
 _PIPELINE_KEYS = _ANY | {"steps", "feature_names_met"}
-_ADDITIVE_KEYS = _ANY | {"facts", "terms", "released"}
+_ADDITIVE_KEYS = _ANY | {"facts", "budget", "terms", "released"}
 
 
 class LoadedModel(Protocol):
