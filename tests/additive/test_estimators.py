@@ -119,8 +119,9 @@ def test_it_learns_curves_from_wide_bounds(case: str) -> None:
 
 
 def test_a_column_of_noise_is_removed() -> None:
-    kept = sum("noise" in made("two").fit(table(seed=i)).kept_ for i in range(10))
-    assert kept <= 3  # expected below one in ten
+    # One in thirteen is kept by chance; more than 12 of 30 are less than once in a million runs.
+    kept = sum("noise" in made("two").fit(table(seed=i)).kept_ for i in range(30))
+    assert kept <= 12
 
 
 def test_a_missing_value_is_a_bin() -> None:
@@ -215,7 +216,7 @@ def test_label_means_are_covered_by_their_intervals() -> None:
                 low, high = term.label_mean_interval[k, 0]
                 mean = yes[(found == k) & ~np.isnan(data[name])].mean()
                 covered.append(low <= mean <= high)
-    assert 0.88 < np.mean(covered) <= 1.0
+    assert 0.85 < np.mean(covered) < 0.999  # 0.95 are expected, of some 400 that are correlated
 
 
 def test_the_plan_states_branch_shares_and_noise() -> None:
