@@ -368,7 +368,9 @@ def _linear_fit(
     bounds = Bounds(
         row_norm=largest,
         intercept=INTERCEPT_SHARE * largest,
-        n_records=plan.n_public,
+        # Records without a label do not count, nor do more than one of a person: unless REPLACE
+        # fixes the number, the fit counts those that do.
+        n_records=None if plan.budget.relation.adds_or_removes else plan.n_public,
         **declared,
     )
     problem = Problem(Objective(loss, bounds), len(features), one_each=True)
