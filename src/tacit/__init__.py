@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tacit import additive as additive
     from tacit import audit as audit
     from tacit import cluster as cluster
     from tacit import datasets as datasets
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0.dev0"
 
 _SUBPACKAGES = (
+    "additive",
     "audit",
     "cluster",
     "datasets",

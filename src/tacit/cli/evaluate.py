@@ -62,7 +62,7 @@ def evaluate(
       tacit evaluate model.tacit visits.csv --epsilon 1 --unit patient --report eval.html
     """  # noqa: D301
     from tacit.cli.ledger import Protected, delta_of_release
-    from tacit.cli.models import saved_predictor
+    from tacit.cli.models import reads_tables, saved_predictor
     from tacit.estimators.parameters import budget_of, with_people
     from tacit.metrics import evaluate as evaluated
     from tacit.metrics.planning import bin_edges
@@ -70,6 +70,11 @@ def evaluate(
     with before_records():
         check_report(report, force, model, data, *charge.files)
         encoder, estimator = saved_predictor(model)
+        if reads_tables(estimator):
+            raise Refused(
+                f"{model.name} is an additive model, which tacit evaluate does not read yet; "
+                "predict with tacit predict."
+            )
         columns = tuple(column.name for column in encoder.schema.columns)
         if unit is not None:
             encoder = _with_unit(encoder, unit, model)

@@ -189,6 +189,8 @@ def fit(
             allow_unconfirmed=allow_unconfirmed,
             accountant=accountant,
         )
+        if report is not None and model == "additive":
+            raise Refused("--report is not for --model additive yet; leave it out.")
     warn_if_weak(epsilon, delta, declared.n_records)
     if is_text_table(data):
         output.note(_LINES)
@@ -273,11 +275,22 @@ def _model(schema: Schema, name: str | None, epsilon: float, delta: float, **cho
     """Make the model, and plan it once so that errors are raised before reading."""
     import numpy as np
 
-    from tacit.cli.models import class_weight_of, kind_for, make_estimator
+    model: Any
+    from tacit.cli.models import (
+        ADDITIVE,
+        class_weight_of,
+        kind_for,
+        make_additive,
+        make_estimator,
+    )
     from tacit.pipeline import PrivatePipeline
     from tacit.schema import SchemaEncoder
     from tacit.table_model import TableModel
 
+    if name == ADDITIVE:
+        model = make_additive(schema, epsilon, delta, **choices)
+        model.plan()
+        return model
     dtype = np.float32 if choices.pop("float32") else np.float64
     allowed, accountant = choices.pop("allow_unconfirmed"), choices.pop("accountant")
     classes = getattr(schema.target, "classes", ())

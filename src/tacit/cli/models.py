@@ -13,6 +13,8 @@ from tacit.schema import ClassTarget, Schema, SchemaEncoder
 
 MODELS: dict[str, ModelSpec] = {spec.word: spec for spec in DECLARED if spec.is_offered}
 # Models that need torch, by the kind of their files; imported on demand.
+# Additive models read the columns of a table themselves, and need a schema.
+ADDITIVE = "additive"
 NETWORKS = {"network": "neural_classifier", "network_of_numbers": "neural_regressor"}
 
 
@@ -28,7 +30,7 @@ def model_kind(name: str) -> ModelSpec:
     if name in NETWORKS:
         return _network(name)
     if name not in MODELS:
-        words = ", ".join((*MODELS, *NETWORKS))
+        words = ", ".join((*MODELS, ADDITIVE, *NETWORKS))
         raise Refused(f"--model {name!r} is unknown; choose from {words}.")
     return MODELS[name]
 
@@ -162,11 +164,49 @@ def _network_of(
     return kind.model(epsilon, delta, relation=relation, **own)
 
 
+def make_additive(
+    schema: Schema, epsilon: float, delta: float, *, allow_unconfirmed: bool, **choices: Any
+) -> Any:
+    """Return an additive model of a schema that is not yet fitted; refuse other options."""
+    from tacit.additive import AdditiveClassifier, AdditiveRegressor
+
+    if epsilon <= 0.0 or epsilon == float("inf"):
+        raise Refused(f"--model additive needs a finite --epsilon above 0, got {epsilon:g}.")
+    relation, accountant = choices.pop("relation"), choices.pop("accountant", None)
+    defaults = {"mechanism": "auto"}
+    for name, value in choices.items():
+        if value and value != defaults.get(name):
+            option = name.replace("_", "-")
+            raise Refused(f"--{option} is not for --model additive; leave it out.")
+    if schema.target is None:
+        raise Refused(
+            "the schema declares no target; pass --target COLUMN, or declare one "
+            'with kind = "target".'
+        )
+    of_class = isinstance(schema.target, ClassTarget)
+    model = AdditiveClassifier if of_class else AdditiveRegressor
+    return model(
+        schema,
+        epsilon,
+        delta,
+        relation=relation,
+        accountant=accountant,
+        allow_unconfirmed=allow_unconfirmed,
+    )
+
+
+def reads_tables(model: Any) -> bool:
+    """Return whether a model predicts from the columns of a table, not from encoded rows."""
+    return hasattr(model, "terms_")
+
+
 def saved_predictor(path: Path) -> tuple[SchemaEncoder, Any]:
     """Return the encoder and the estimator of a saved model that predicts from raw tables."""
     from tacit.saving import load
 
     model: Any = load(path)
+    if reads_tables(model):
+        return SchemaEncoder(model.schema, allow_unconfirmed=model.allow_unconfirmed), model
     encoder = getattr(model, "encoder_", None)
     if encoder is None:
         raise Refused(

@@ -92,7 +92,7 @@ Model = Annotated[
         "-m",
         help="logistic, svc, kernel_logistic or kernel_svc for classes; linear, ridge, huber, "
         "quantile, poisson or kernel_ridge for numbers. "
-        "By default logistic or linear.",
+        "additive for either, from a schema alone. By default logistic or linear.",
     ),
 ]
 MechanismName = Annotated[

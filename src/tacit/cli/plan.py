@@ -110,7 +110,7 @@ def plan(
       tacit plan --rows 30000 --schema schema.toml --epsilon 0.5,1,2,4 --inference 0.2 \\
           --evaluate 0.1
     """  # noqa: D301
-    from tacit.cli.models import NETWORKS, class_weight_of, make_estimator
+    from tacit.cli.models import ADDITIVE, NETWORKS, class_weight_of, make_estimator
 
     budgets, sizes = opt.numbers_of("--epsilon", epsilon), _whole_numbers("--rows", rows)
     share = opt.inference_of(inference)
@@ -122,6 +122,14 @@ def plan(
         raise Refused(f"--evaluate must be a share below 1, got {evaluate:g}; 0.1 is usual.")
     if rarer is not None and not 0.0 < rarer <= 0.5:
         raise Refused(f"--rarer must be above 0 and at most 0.5, got {rarer:g}.")
+    if model == ADDITIVE:
+        if len(budgets) > 1 or len(sizes) > 1 or share or evaluate:
+            raise Refused(
+                "--model additive is planned for one --epsilon and one --rows, without "
+                "--inference and --evaluate; leave the others out."
+            )
+        _plan_additive(sizes[0], budgets[0], delta, schema, target, unit, relation, as_json)
+        return
     with before_records():
         kind, n_features, facts, ranges = _shape(
             schema, target, unit, model, columns, classes, label_range, row_norm, bool(share)
@@ -176,6 +184,34 @@ def plan(
             output.say()
         if len(records) > 1 or share or evaluate:
             _show_table(records)
+
+
+def _plan_additive(
+    rows: int,
+    epsilon: float,
+    delta: float,
+    schema: Path | None,
+    target: str | None,
+    unit: str | None,
+    relation: str,
+    as_json: bool,
+) -> None:
+    """Show the plan of an additive model."""
+    from tacit.cli.fit import read_schema
+    from tacit.cli.models import ADDITIVE, make_additive
+
+    with before_records():
+        if schema is None:
+            raise Refused("--model additive needs --schema, whose columns it reads.")
+        declared = read_schema(schema, target, unit)
+        made = make_additive(declared, epsilon, delta, relation=relation, allow_unconfirmed=True)
+        plan = made.plan(rows)
+    warn_if_weak(epsilon, delta, rows)
+    if as_json:
+        known = _known(ADDITIVE, plan, rows, len(declared.encoded))
+        output.document({**known, "shares": dict(plan.shares), "notes": list(plan.notes)})
+    else:
+        output.say(str(plan))
 
 
 def _shape(

@@ -70,8 +70,7 @@ def predict(
     encoder, estimator = saved_predictor(model)
     if proba and not hasattr(estimator, "predict_proba"):
         raise Refused(
-            f"{model.name} is a {type(estimator[-1]).__name__}, which has no probabilities; "
-            "leave --proba out."
+            f"{model.name} is a {type(getattr(estimator, 'steps', [(0, estimator)])[-1][1]).__name__}, which has no probabilities; leave --proba out."
         )
     schema = encoder.schema
     tally = Tally(schema.encoded)
@@ -126,6 +125,7 @@ def _rows(
 ) -> Iterator[list[Any]]:
     import numpy as np
 
+    from tacit.cli.models import reads_tables
     from tacit.io.memory_tables import columns_of_batch
     from tacit.io.values import ReadOnce
     from tacit.schema.encoding import write_rows
@@ -135,8 +135,10 @@ def _rows(
         # Encode here rather than in model.predict, so that counting does not parse values twice.
         chunk = {name: ReadOnce(values) for name, values in columns_of_batch(batch).items()}
         tally.add(chunk)
-        encoded = np.zeros((batch.num_rows, n_features), dtype=encoder.dtype)
-        write_rows(chunk, columns, encoded)
+        encoded: Any = batch
+        if not reads_tables(estimator):
+            encoded = np.zeros((batch.num_rows, n_features), dtype=encoder.dtype)
+            write_rows(chunk, columns, encoded)
         passed_through = [map(_text, batch.column(name).to_pylist()) for name in keep]
         answers: list[Any] = [estimator.predict(encoded).tolist()]
         if proba:

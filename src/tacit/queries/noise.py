@@ -216,7 +216,19 @@ def split_gaussian(budget: Budget, shares: Shares) -> dict[str, GaussianNoise]:
     Each multiplier is the least double z_i with s_i z_i^2 >= z^2, so that the 1 / z_i^2 add up to
     at most 1 / z^2.
     """
-    parts, z = _fractions(shares), Fraction(_finite(gaussian_multiplier(budget)))
+    return gaussian_parts(GaussianNoise(_finite(gaussian_multiplier(budget))), shares)
+
+
+def gaussian_parts(whole: GaussianNoise, shares: Shares) -> dict[str, GaussianNoise]:
+    """Split one Gaussian release into several, by shares of its mu^2, like `split_gaussian`.
+
+    Examples
+    --------
+    >>> from tacit.queries.noise import GaussianNoise, gaussian_parts
+    >>> gaussian_parts(GaussianNoise(3.0), {"a": 0.25, "b": 0.5})["a"]
+    GaussianNoise(multiplier=6.0)
+    """
+    parts, z = _fractions(shares), Fraction(whole.multiplier)
     return {name: GaussianNoise(_root_above(z**2 / share)) for name, share in parts.items()}
 
 

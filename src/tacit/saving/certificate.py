@@ -59,7 +59,8 @@ class Certificate:
     def schema(self) -> Schema | None:
         """The public schema of the raw tables that the model encodes, if any."""
         encoder = getattr(self.model, "encoder_", None)
-        return None if encoder is None else encoder.schema
+        own: Schema | None = getattr(self.model, "schema", None)  # of additive models
+        return own if encoder is None else encoder.schema
 
     @property
     def privacy(self) -> Guarantee:

@@ -56,12 +56,15 @@ DOCUMENT = "model.json"
 FORMAT = "tacit-model"
 VERSION = 1
 STUDENT = "pate_student"
+# Additive models, which are imported for their own files only.
+ADDITIVE = ("additive_classifier", "additive_regressor")
 
 _ESTIMATOR = {"kind", "parameters", "released", "plan"}
 _ANY = {"format", "version", "tacit", "kind", "parameters"}
 _KEYS = _ANY | _ESTIMATOR | {"schema"}
 _STUDENT_KEYS = _ANY | {"schema", "form", "arrays", "released"}
 _PIPELINE_KEYS = _ANY | {"steps", "feature_names_met"}
+_ADDITIVE_KEYS = _ANY | {"facts", "budget", "terms", "released"}
 
 
 class LoadedModel(Protocol):
@@ -101,7 +104,9 @@ def members_of(model: Any) -> dict[str, bytes]:
             assert model.encoder_ is not None
             schema = schema_record(model.encoder_, model)
             model = model.released_estimator()
-        record = {**head, **_record_alone(model, writer), "schema": schema}
+        record = {**head, **_record_alone(model, writer)}
+        if record["kind"] not in ADDITIVE:  # these hold their schema as a parameter
+            record["schema"] = schema
     certificate = to_certificate(model.privacy_)
     return {DOCUMENT: to_json(record), CERTIFICATE: certificate, **writer.members}
 
@@ -114,6 +119,12 @@ def _record_alone(model: Any, writer: Writer) -> dict[str, Any]:
 
         if is_student(model):
             return student_record(model, writer)
+    if type(model).__module__.startswith("tacit.additive."):
+        from tacit.saving.additive_file import additive_record, is_additive
+
+        if is_additive(model):
+            check_is_fitted(model, "privacy_")
+            return additive_record(model, writer)
     return _estimator_record(model, writer)
 
 
@@ -156,6 +167,10 @@ def stored_in(members: Mapping[str, bytes]) -> Stored:
         from tacit.saving.student_file import student_of
 
         model = student_of(record, reader, promise)
+    elif record["kind"] in ADDITIVE:
+        from tacit.saving.additive_file import additive_of
+
+        model = additive_of(record, reader, promise)
     else:
         model = _estimator_of(record, reader, promise)
     if list(members) != [DOCUMENT, CERTIFICATE, *reader.used]:
@@ -196,6 +211,7 @@ def _record_of(members: Mapping[str, bytes]) -> dict[str, Any]:
             " Install a tacit that reads it."
         )
     keys = {PIPELINE: _PIPELINE_KEYS, STUDENT: _STUDENT_KEYS}
+    keys |= dict.fromkeys(ADDITIVE, _ADDITIVE_KEYS)
     kind = record.get("kind")
     expected = keys.get(kind, _KEYS) if isinstance(kind, str) else _KEYS
     may_have = {EVALUATION} if kind == PIPELINE else set()

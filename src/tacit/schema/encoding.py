@@ -456,11 +456,11 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         if not with_people:
             schema = replace(schema, columns=columns, unconfirmed=())
         if y is not None and schema.target is not None:
-            table = self._with_column(table, schema.target.name, y, "target")
+            table = with_column(self.schema, table, schema.target.name, y, "target")
         if unit is not None:
-            name = _unused_name(schema)
+            name = unused_name(schema)
             schema = schema.with_unit(name)
-            table = self._with_column(table, name, unit, "identifier")
+            table = with_column(self.schema, table, name, unit, "identifier")
         named: list[Any] | None = None if schema.unit is None else []
         places: list[int] = []
         if schema.target is None and y is None:
@@ -512,36 +512,37 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
 
         return EncodedTable(self.schema.facts, read, named=named, is_a_file=True)
 
-    def _with_column(self, table: Any, name: str, values: Any, what: str) -> Any:
-        """Return a table with one more column."""
-        schema, present = self.schema, names_of(table)
-        names = [column.name for column in schema.encoded]
-        refuse_absent(present, names)
-        also = [schema.unit, None if schema.target is None else schema.target.name]
-        names += [other for other in also if other is not None and other in present]
-        if isinstance(values, str):
-            word, declare = (
-                repr(values[:80]),
-                "with_unit" if what == "identifier" else "with_target",
-            )
-            raise TableError(
-                f"the {what} is a word, {word}, and not one value for each record; pass the column "
-                f"itself, table[{word}], or declare it in the schema: schema.{declare}({word})."
-            )
-        ndim, sized = getattr(values, "ndim", 1), hasattr(values, "__len__")
-        if ndim != 1 or not sized or len(values) != n_rows_of(table):
-            raise TableError(
-                f"the table and the {what} have different lengths, or there is more than one "
-                f"{what} a record; pass one value for each record."
-            )
-        return {**{other: table[other] for other in names}, name: values}
-
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the names of the features."""
         return np.array(self.schema.feature_names, dtype=object)
 
 
-def _unused_name(schema: Schema) -> str:
+def with_column(schema: Schema, table: Any, name: str, values: Any, what: str) -> Any:
+    """Return a table with one more column, the target or the identifiers of people."""
+    present = names_of(table)
+    names = [column.name for column in schema.encoded]
+    refuse_absent(present, names)
+    also = [schema.unit, None if schema.target is None else schema.target.name]
+    names += [other for other in also if other is not None and other in present]
+    if isinstance(values, str):
+        word, declare = (
+            repr(values[:80]),
+            "with_unit" if what == "identifier" else "with_target",
+        )
+        raise TableError(
+            f"the {what} is a word, {word}, and not one value for each record; pass the column "
+            f"itself, table[{word}], or declare it in the schema: schema.{declare}({word})."
+        )
+    ndim, sized = getattr(values, "ndim", 1), hasattr(values, "__len__")
+    if ndim != 1 or not sized or len(values) != n_rows_of(table):
+        raise TableError(
+            f"the table and the {what} have different lengths, or there is more than one "
+            f"{what} a record; pass one value for each record."
+        )
+    return {**{other: table[other] for other in names}, name: values}
+
+
+def unused_name(schema: Schema) -> str:
     """Return an unused name for the column that ``unit=`` becomes."""
     name = "unit"
     while name in schema.names:

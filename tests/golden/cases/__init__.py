@@ -15,6 +15,7 @@ AREAS: Mapping[str, str | None] = {
     "weights_and_people": None,
     "sources": "distributed",
     "tables": None,
+    "additive": None,
     "searches": None,
     "votes": None,
     "networks": "torch",

@@ -1,0 +1,455 @@
+"""Fit additive models to raw tables by their schema: classes and numbers.
+
+Both estimators read a table's own columns, not encoded features: the bins of a number and the words
+of a category are learned under the budget. Only the schema is needed, with bounds as wide as one
+likes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from tacit import checks
+from tacit.additive.fitting import FittedAdditive, fit_additive
+from tacit.additive.grid import CellReader, GridColumn, grid_of
+from tacit.additive.planning import SHARES, AdditivePlan, Options, plan_additive
+from tacit.additive.terms import LabelUnits, Term, term_of
+from tacit.arrays import Array, Integers
+from tacit.engine import check_accountant, release_answers
+from tacit.estimators.parameters import budget_of, source_of, warn_if_weak, with_people
+from tacit.io.errors import SchemaError
+from tacit.io.memory_tables import Chunk, chunks, columns_of_batch
+from tacit.io.reading import Paths, open_table
+from tacit.privacy import AnyAccountant, Budget, Guarantee, Relation
+from tacit.queries.table_cells import CellTable, LabelKind, NumberLabels, SeveralClasses, TwoClasses
+from tacit.records.privacy_unit import people_of
+from tacit.schema import ClassTarget, NumberTarget, Schema, SchemaEncoder
+from tacit.schema.encoding import (
+    check_schema,
+    refuse_file_without_columns,
+    refuse_without_columns,
+    unused_name,
+    with_column,
+)
+
+
+class AdditiveModel(BaseEstimator):
+    """What both estimators share: planning, fitting, scores and explanations."""
+
+    schema: Schema
+    epsilon: float
+    delta: float
+    max_bins: int
+    passes: int
+    shares: Mapping[str, float] | None
+    relation: Relation | str
+    accountant: AnyAccountant | None
+    allow_unconfirmed: bool
+    random_state: int | None
+
+    terms_: dict[str, Term]
+    privacy_: Guarantee
+    plan_: AdditivePlan
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare that tables of numbers and words are read, with missing values."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def _kind(self) -> LabelKind:
+        raise AssertionError("an estimator knows the kind of its labels")
+
+    def _units(self) -> LabelUnits:
+        return LabelUnits()
+
+    def _options(self) -> Options:
+        shares = SHARES if self.shares is None else self.shares
+        return Options(self.max_bins, self.passes, shares).checked()
+
+    def _grid(self) -> tuple[GridColumn, ...]:
+        """Return the columns that are read, or refuse a schema that cannot be fitted."""
+        check_schema(self.schema)
+        # Raises for lines that were guessed from the data and not confirmed.
+        SchemaEncoder(self.schema, allow_unconfirmed=self.allow_unconfirmed).facts_out()
+        grid = grid_of(self.schema)
+        if not grid:
+            raise SchemaError("every column of the schema is ignored; declare one that is not.")
+        return grid
+
+    def _budget(self, *, of_people: bool) -> Budget:
+        if self.accountant is not None:
+            check_accountant(self.accountant)
+        budget = budget_of(self.epsilon, self.delta, self.relation, self.accountant)
+        return with_people(budget, of_people)
+
+    def plan(self, n_records: int | None = None) -> AdditivePlan:
+        """Return the plan of a fit, without data.
+
+        It states shares, the noise in a bin, the smallest bin that can be seen, and the branch.
+
+        Parameters
+        ----------
+        n_records
+            About how many records there are; it changes what is predicted, and nothing else.
+        """
+        if n_records is not None:
+            checks.count("n_records", n_records, remedy="pass about how many rows there are.")
+        budget = self._budget(of_people=self._declares_people())
+        warn_if_weak(budget, n_records)
+        return self._plan(budget, n_records)
+
+    def _declares_people(self) -> bool:
+        check_schema(self.schema)
+        by_person = Relation(self.relation) is Relation.ADD_REMOVE_PERSON
+        return self.schema.unit is not None or by_person
+
+    def _plan(self, budget: Budget, n_records: int | None = None) -> AdditivePlan:
+        grid, public = self._grid(), self.schema.n_records
+        return plan_additive(grid, self._kind(), budget, self._options(), n_records, public)
+
+    def fit(self, table: Any, y: Any = None, unit: Any = None) -> Self:
+        """Fit to a frame, an Arrow table or a dictionary of columns.
+
+        Parameters
+        ----------
+        table
+            The columns that the schema declares. Records without a declared label do not count.
+        y
+            The target, one value per record, if it is not a column of the table.
+        unit
+            The person of each record, one identifier per record, if the schema has no unit column.
+            One record of each person then counts (docs/people.md).
+        """
+        self._kind()
+        schema = self.schema
+        if y is not None and schema.target is not None:
+            table = with_column(schema, table, schema.target.name, y, "target")
+        if unit is not None:
+            name = unused_name(schema)
+            table = with_column(schema, table, name, unit, "identifier")
+            schema = schema.with_unit(name)
+        refuse_without_columns(table, schema)
+        return self._fitted(schema, lambda names: (c for _, c in chunks(table, names)))
+
+    def fit_file(
+        self,
+        path: Paths,
+        *,
+        delimiter: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Self:
+        """Fit to one or several files, read in batches; arguments as in `encode_file`."""
+        self._kind()
+        refuse_file_without_columns(path, self.schema, delimiter=delimiter)
+
+        def batches(names: list[str]) -> Iterator[Chunk]:
+            file = open_table(path, delimiter=delimiter)
+            capacity, n_read = max(file.count(), 1), 0
+            for batch in file.batches(names):
+                yield columns_of_batch(batch)
+                n_read += batch.num_rows
+                if progress is not None:
+                    progress(min(n_read / capacity, 1.0))
+
+        return self._fitted(self.schema, batches)
+
+    def _fitted(self, schema: Schema, read: Callable[[list[str]], Iterator[Chunk]]) -> Self:
+        """Charge the plan, read the table, and fit."""
+        grid, kind, target = self._grid(), self._kind(), schema.target
+        assert target is not None
+        budget = self._budget(of_people=schema.unit is not None)
+        warn_if_weak(budget, schema.n_records)
+        plan = self._plan(budget)
+        names = [*(column.name for column in grid), target.name]
+        names += [] if schema.unit is None else [schema.unit]
+
+        def open_records() -> CellTable:
+            reader = CellReader(grid, target, schema.unit)
+            for chunk in read(names):
+                reader.add(chunk)
+            if schema.unit is None:
+                return reader.table()
+            one_each: Integers = people_of(reader.identifiers).one_each()
+            return reader.table(one_each)
+
+        released = release_answers(
+            plan,
+            open_records,
+            lambda session: fit_additive(session, plan, grid, kind),
+            accountant=self.accountant,
+            source=source_of(self.random_state),
+            assumptions=schema.assumptions,
+        )
+        self.plan_, self.privacy_ = plan, released.privacy
+        self._publish(released.value)
+        return self
+
+    def _publish(self, fitted: FittedAdditive) -> None:
+        """Set the released attributes."""
+        units = self._units()
+        terms = [term_of(term, units) for term in fitted.terms]
+        intercept = units.origin + units.unit * fitted.intercept
+        one = intercept if len(intercept) > 1 else float(intercept[0])
+        self._set_released(terms, one, fitted.n_records, fitted.is_small)
+
+    def _set_released(
+        self, terms: Sequence[Term], intercept_: float | Array, n_records_: float, is_small_: bool
+    ) -> None:
+        self.terms_ = {term.name: term for term in terms}
+        self.intercept_ = intercept_
+        self.n_records_ = n_records_
+        self.is_small_ = is_small_
+        self.n_features_in_ = len(terms)
+        self.feature_names_in_ = np.array([term.name for term in terms], dtype=object)
+
+    @property
+    def kept_(self) -> tuple[str, ...]:
+        """The columns whose label sums showed more than noise, strongest first."""
+        check_is_fitted(self, "terms_")
+        found = [term for term in self.terms_.values() if term.kept]
+        return tuple(term.name for term in sorted(found, key=lambda term: -term.gain))
+
+    def explain(self, table: Any) -> dict[str, Array]:
+        """Return one number per column and record; with ``intercept_`` they add up to the score.
+
+        Parameters
+        ----------
+        table
+            A table as in `fit`, without a target.
+
+        Returns
+        -------
+        dict
+            By column an array of shape (n,), or (n, n_classes) for several classes.
+        """
+        check_is_fitted(self, "terms_")
+        parts: dict[str, list[Array]] = {name: [] for name in self.terms_}
+        for _, chunk in chunks(table, list(self.terms_)):
+            for name, term in self.terms_.items():
+                parts[name].append(term.scores(chunk[name]))
+        n_outputs = len(np.atleast_1d(self.intercept_))
+        joined = {n: np.concatenate([np.empty((0, n_outputs)), *p]) for n, p in parts.items()}
+        return {name: v[:, 0] if n_outputs == 1 else v for name, v in joined.items()}
+
+    def _scores(self, table: Any) -> Array:
+        explained = self.explain(table)
+        total: Array = self.intercept_ + np.sum(list(explained.values()), axis=0)
+        return total
+
+
+class AdditiveClassifier(ClassifierMixin, AdditiveModel):
+    """An additive model of classes, from a schema alone, with a differential-privacy guarantee.
+
+    The score of a record is an intercept plus one term per column: a curve over bins that are
+    learned privately, and for a number a line. A table nobody prepared will do: bounds may be wide,
+    and no column is scaled or cut by hand. Everything together is one Gaussian event.
+
+    Parameters
+    ----------
+    schema : Schema
+        The public schema of the table, with a target of classes.
+    epsilon, delta : float
+        The budget; delta must be above 0.
+    max_bins : int, default=32
+        About how many bins a number has beside its frequent values.
+    passes : int, default=3
+        How often each column is corrected at the current model.
+    shares : dictionary, default=None
+        The share of mu^2 of ``"bins"``, ``"label sums"``, ``"joint fit"``, ``"residual sums"`` and
+        ``"calibration"``; by default 0.06, 0.2, 0.3, 0.41 and 0.03.
+    relation : Relation or str, default="add_remove"
+        Which data sets are neighbours. With a unit a person is protected.
+    accountant : Accountant or Ledger, default=None
+        A budget shared with other releases.
+    allow_unconfirmed : bool, default=False
+        Whether to fit although the schema has lines that were guessed from the data.
+    random_state : int, default=None
+        A seed for tests; the guarantee is then void, and says so.
+
+    Attributes
+    ----------
+    terms_ : dictionary of names and Terms
+        The term of each column: bins, curve, line, noisy counts, label means with intervals.
+    intercept_ : float or array
+        The intercept, one per class for several classes.
+    kept_ : tuple of names
+        The columns whose label sums showed more than noise, strongest first.
+    classes_ : array
+        The classes, sorted.
+    n_records_ : float
+        The noisy number of records.
+    is_small_ : bool
+        Whether the table was fitted as a small one, by one linear fit on its bins.
+    privacy_ : Guarantee
+        The guarantee.
+    plan_ : AdditivePlan
+        The plan that was run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.additive import AdditiveClassifier
+    >>> from tacit.schema import ClassTarget, Number, Schema
+    >>> age = np.random.default_rng(0).uniform(0, 100, 20_000)
+    >>> table = {"age": age, "ill": np.where(abs(age - 50) > 30, "yes", "no")}
+    >>> schema = Schema((Number("age", -1e7, 1e7),), ClassTarget("ill", ("no", "yes")))
+    >>> model = AdditiveClassifier(schema, epsilon=1.0, delta=1e-6).fit(table)
+    >>> model.predict({"age": [5.0, 50.0, 95.0]})
+    array(['yes', 'no', 'yes'], dtype='<U3')
+    >>> model.kept_
+    ('age',)
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        max_bins: int = 32,
+        passes: int = 3,
+        shares: Mapping[str, float] | None = None,
+        relation: Relation | str = "add_remove",
+        accountant: AnyAccountant | None = None,
+        allow_unconfirmed: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.schema = schema
+        self.epsilon = epsilon
+        self.delta = delta
+        self.max_bins = max_bins
+        self.passes = passes
+        self.shares = shares
+        self.relation = relation
+        self.accountant = accountant
+        self.allow_unconfirmed = allow_unconfirmed
+        self.random_state = random_state
+
+    def _target(self) -> ClassTarget:
+        check_schema(self.schema)
+        if not isinstance(self.schema.target, ClassTarget):
+            raise SchemaError(
+                "AdditiveClassifier needs a schema whose target has classes; declare them, or use "
+                "AdditiveRegressor for a number."
+            )
+        return self.schema.target
+
+    def _kind(self) -> LabelKind:
+        n_classes = len(self._target().classes)
+        return TwoClasses() if n_classes == 2 else SeveralClasses(n_classes)
+
+    def _set_released(self, *released: Any, **named: Any) -> None:
+        super()._set_released(*released, **named)
+        self.classes_ = np.sort(self._target().labels)
+
+    def decision_function(self, table: Any) -> Array:
+        """Return the score of each record: log-odds, or one score per class for several."""
+        return self._scores(table)
+
+    def predict_proba(self, table: Any) -> Array:
+        """Return the probability of each class, in the order of ``classes_``."""
+        scores = self._scores(table)
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros_like(scores), scores])
+        scores = scores - scores.max(axis=1, keepdims=True)
+        weights = np.exp(scores)
+        shares: Array = weights / weights.sum(axis=1, keepdims=True)
+        return shares
+
+    def predict(self, table: Any) -> npt.NDArray[Any]:
+        """Return the class of greatest probability."""
+        scores = self._scores(table)
+        found = np.argmax(scores, axis=1) if scores.ndim == 2 else (scores > 0).astype(np.int64)
+        return np.asarray(self.classes_[found])
+
+
+class AdditiveRegressor(RegressorMixin, AdditiveModel):
+    """An additive model of a number, from a schema alone, with a differential-privacy guarantee.
+
+    As `AdditiveClassifier`, for squared residuals. The label's range is that of the schema's
+    target; labels and predictions are clipped to it, and noise is proportional to its width.
+
+    Parameters
+    ----------
+    schema : Schema
+        The public schema of the table, with a target that is a number in a range.
+    epsilon, delta, max_bins, passes, shares, relation, accountant, allow_unconfirmed, random_state
+        As in `AdditiveClassifier`.
+
+    Attributes
+    ----------
+    terms_, intercept_, kept_, n_records_, is_small_, privacy_, plan_
+        As in `AdditiveClassifier`; terms and intercept are in the label's units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.additive import AdditiveRegressor
+    >>> from tacit.schema import Number, NumberTarget, Schema
+    >>> age = np.random.default_rng(0).uniform(0, 100, 20_000)
+    >>> table = {"age": age, "cost": 10 * abs(age - 50)}
+    >>> schema = Schema((Number("age", -1e7, 1e7),), NumberTarget("cost", 0, 1000))
+    >>> model = AdditiveRegressor(schema, epsilon=1.0, delta=1e-6).fit(table)
+    >>> bool(abs(model.predict({"age": [90.0]})[0] - 400) < 60)
+    True
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        max_bins: int = 32,
+        passes: int = 3,
+        shares: Mapping[str, float] | None = None,
+        relation: Relation | str = "add_remove",
+        accountant: AnyAccountant | None = None,
+        allow_unconfirmed: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.schema = schema
+        self.epsilon = epsilon
+        self.delta = delta
+        self.max_bins = max_bins
+        self.passes = passes
+        self.shares = shares
+        self.relation = relation
+        self.accountant = accountant
+        self.allow_unconfirmed = allow_unconfirmed
+        self.random_state = random_state
+
+    def _target(self) -> NumberTarget:
+        check_schema(self.schema)
+        if not isinstance(self.schema.target, NumberTarget):
+            raise SchemaError(
+                "AdditiveRegressor needs a schema whose target has lower and upper; declare them, "
+                "or use AdditiveClassifier for classes."
+            )
+        return self.schema.target
+
+    def _kind(self) -> LabelKind:
+        target = self._target()
+        if not math.isfinite(target.upper - target.lower):
+            raise SchemaError(f"the range of {target.name!r} is infinite in floats; narrow it.")
+        return NumberLabels()
+
+    def _units(self) -> LabelUnits:
+        target = self._target()
+        width = target.upper - target.lower
+        return LabelUnits(target.lower + width / 2, width, target.lower, target.upper)
+
+    def predict(self, table: Any) -> Array:
+        """Return the predicted number of each record, within the label's range."""
+        target = self._target()
+        return np.clip(self._scores(table), target.lower, target.upper)
