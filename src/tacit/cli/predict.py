@@ -69,9 +69,8 @@ def predict(
         raise Refused(f"--out {out.name!r}: predictions go to {', '.join(_FORMATS)} files.")
     encoder, estimator = saved_predictor(model)
     if proba and not hasattr(estimator, "predict_proba"):
-        raise Refused(
-            f"{model.name} is a {type(getattr(estimator, 'steps', [(0, estimator)])[-1][1]).__name__}, which has no probabilities; leave --proba out."
-        )
+        kind = type(getattr(estimator, "estimator_", estimator)).__name__
+        raise Refused(f"{model.name} is a {kind}, which has no probabilities; leave --proba out.")
     schema = encoder.schema
     tally = Tally(schema.encoded)
     header, rows = _predictions(encoder, estimator, data, keep or [], proba, delimiter, tally)
