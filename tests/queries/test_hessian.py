@@ -101,7 +101,10 @@ def test_a_record_counts_as_stated() -> None:
     law = PerturbedMinimizerLaw(Objective(HuberLoss(1.0), bounds), 1.0)
     near = MemoryRecords(np.array([[2.0, 0.0]]), np.array([0.5]), bounds)
     far = MemoryRecords(np.array([[2.0, 0.0]]), np.array([3.0]), bounds)
-    clipped_second_derivative, pulling = hessian_statistic(law, np.zeros(2)), squares_statistic(law, np.zeros(2))
+    clipped_second_derivative, pulling = (
+        hessian_statistic(law, np.zeros(2)),
+        squares_statistic(law, np.zeros(2)),
+    )
     assert clipped_second_derivative.coefficients.greatest == pulling.coefficients.greatest == 1.0
     assert np.linalg.norm(clipped_second_derivative.sums(near)[0]) == pytest.approx(2.0**2)
     assert np.linalg.norm(pulling.sums(far)[0]) == pytest.approx(2.0**2)
@@ -146,7 +149,9 @@ def test_no_record_turns_or_pulls_beyond_its_bounds(loss: Any) -> None:
                 assert total <= statistic.coefficients.greatest * (1 + 1e-12)
                 if isinstance(loss, PoissonLoss) and name == "hessian":
                     assert statistic.coefficients.greatest == 3.0
-    assert max(found["hessian"]) == pytest.approx(hessian_statistic(law, np.zeros(1)).largest, rel=0.01)
+    assert max(found["hessian"]) == pytest.approx(
+        hessian_statistic(law, np.zeros(1)).largest, rel=0.01
+    )
 
 
 @pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE])
@@ -180,7 +185,9 @@ def test_the_reach_is_that_of_both_and_of_float_sums(
     bounds = Bounds(row_norm=1.5)
     records = MemoryRecords(ROWS, SCORES, bounds)
     law = PerturbedMinimizerLaw(Objective(HuberLoss(1.0), bounds), 1.0)
-    statistic = replace(hessian_statistic(law, np.zeros(3)), has_matrix=has_matrix, has_total=has_total)
+    statistic = replace(
+        hessian_statistic(law, np.zeros(3)), has_matrix=has_matrix, has_total=has_total
+    )
     session = session_of(records, Gaussian(2.0, relation))
     query = NoisySum(statistic, GaussianNoise(2.0))
     with recording() as tape:
