@@ -101,8 +101,10 @@ def diabetes() -> tuple[Table, Schema, Splits]:
     owners, second = table.pop("patient_nbr"), table.pop("readmitted") == "<30"
     del table["encounter_id"]
     counts = ("outpatient", "emergency", "inpatient", "diagnoses")
-    numbers = ("time_in_hospital", "num_lab_procedures", "num_procedures", "num_medications")
-    numbers += tuple(f"number_{what}" for what in counts)
+    numbers = (
+        *("time_in_hospital", "num_lab_procedures", "num_procedures", "num_medications"),
+        *(f"number_{what}" for what in counts),
+    )
     return *_classes(table, numbers, second), _shuffled(owners)
 
 

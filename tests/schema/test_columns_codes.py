@@ -16,6 +16,7 @@ from pyarrow import parquet
 from tacit import TableModel
 from tacit.cluster import DaskRecords
 from tacit.linear_model import LinearRegression, LogisticRegression
+from tacit.pipeline import PrivatePipeline
 from tacit.records import Bounds
 from tacit.saving import load, save
 from tacit.schema import (
@@ -195,7 +196,7 @@ def test_a_schema_keeps_them_in_its_file(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def fitted() -> TableModel:
+def fitted() -> PrivatePipeline:
     rng = np.random.default_rng(0)
     n = 4000
     age = rng.uniform(0, 100, n)
@@ -208,7 +209,9 @@ def fitted() -> TableModel:
     return model.fit({"age": age, "cost": np.exp(rng.uniform(0, np.log(100), n)), "y": y})
 
 
-def test_a_summary_tells_effects_in_the_declared_unit(fitted: TableModel, tmp_path: Path) -> None:
+def test_a_summary_tells_effects_in_the_declared_unit(
+    fitted: PrivatePipeline, tmp_path: Path
+) -> None:
     age, cost, _ = fitted.summary().rows()
     whole, whole_cost, intercept = fitted.estimator_.summary().rows()
     assert (age["term"], cost["term"]) == ("age (per 10)", "log cost (per factor 10)")
