@@ -221,7 +221,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     asked = run("predict", str(tmp_path / "model.tacit"), data)
     assert asked.output.splitlines()[1] in ("no", "yes")
     again = run("fit", data, *files, "--force", "--epsilon", "4", "--evaluate", "0.2", "--json")
-    assert 0.5 < json.loads(again.output)["evaluation"]["metrics"]["auc"]["value"] < 1.0
+    assert 0.5 < json.loads(again.stdout)["evaluation"]["metrics"]["auc"]["value"] < 1.0
 
 
 @pytest.mark.parametrize("word", ["yes", "not a class"])

@@ -25,7 +25,7 @@ import tacit
 ROOT = Path(__file__).parents[1]
 DIRECTIVE = re.compile(r"^::: (tacit\.[\w.]+)$", re.MULTILINE)
 # As many distinct names as there are; a new one is a deliberate step.
-MOST_NAMES = 360
+MOST_NAMES = 370
 
 
 @cache

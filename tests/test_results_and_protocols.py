@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression as Student
 from sklearn.naive_bayes import GaussianNB
 
 import tacit
+from tacit.additive import AdditiveClassifier, AdditivePlan, Term
 from tacit.datasets import Dataset
 from tacit.erm import (
     Box,
@@ -25,7 +26,9 @@ from tacit.erm import (
 )
 from tacit.erm.losses import LogisticLoss
 from tacit.features import Domain, PolynomialFeatures
+from tacit.io import LineCounts, line_counts
 from tacit.ledger import Ledger, LedgerStatus, status
+from tacit.linear_model import Summary, WaldTest
 from tacit.location import Mean
 from tacit.pate import (
     AllQueries,
@@ -41,6 +44,7 @@ from tacit.privacy import Budget, PureEpsilon, Relation
 from tacit.queries import Count, Facts, GaussianNoise, NoisySum, Query, Statistic
 from tacit.records import Bounds, MemoryRecords, RowMap
 from tacit.saving import Certificate, inspect
+from tacit.schema import ClassTarget, Number, Schema
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
 LABELS = np.where(ROWS[:, 0] > 0, 1.0, -1.0)
@@ -118,3 +122,26 @@ def test_a_student_is_published_as_arrays() -> None:
     student = published(model)
     assert isinstance(student, PublishedStudent)
     assert np.array_equal(student.predict(pool), model.predict(pool))
+
+
+def test_an_additive_model_has_a_plan_and_a_term_for_each_column() -> None:
+    schema = Schema((Number("a", -1, 1),), ClassTarget("b", (False, True)))
+    model = AdditiveClassifier(schema, 4.0, 1e-6, random_state=0)
+    assert isinstance(model.plan(2000), AdditivePlan)
+    model.fit({"a": ROWS[:, 0], "b": ROWS[:, 0] > 0})
+    assert isinstance(model.terms_["a"], Term)
+
+
+def test_several_terms_are_tested_together() -> None:
+    found = Summary("M", ("a", "b"), (1.0, 2.0), (1.0, 1.0), covariance=np.eye(2))
+    test = found.wald_test(["a", "b"])
+    assert isinstance(test, WaldTest)
+    assert test.statistic == 5.0
+
+
+def test_lines_that_are_no_records_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("a,b\n1,2\n3\n")
+    counts = line_counts(file)
+    assert isinstance(counts, LineCounts)
+    assert (counts.records, counts.wrong_fields) == (1, 1)

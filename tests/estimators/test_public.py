@@ -105,6 +105,7 @@ ALLOWED = {
     "plan_",
     "row_norm_",
     "label_range_",
+    "residual_bound_",  # follows from the plan and the released count
     "location_",
 }
 

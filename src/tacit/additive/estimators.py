@@ -130,7 +130,7 @@ class AdditiveModel(BaseEstimator):
             The person of each record, one identifier per record, if the schema has no unit column.
             One record of each person then counts (docs/people.md).
         """
-        self._kind()
+        self._check(of_people=unit is not None)
         schema = self.schema
         if y is not None and schema.target is not None:
             table = with_column(schema, table, schema.target.name, y, "target")
@@ -149,7 +149,7 @@ class AdditiveModel(BaseEstimator):
         progress: Callable[[float], None] | None = None,
     ) -> Self:
         """Fit to one or several files, read in batches; arguments as in `encode_file`."""
-        self._kind()
+        self._check()
         refuse_file_without_columns(path, self.schema, delimiter=delimiter)
 
         def batches(names: list[str]) -> Iterator[Chunk]:
@@ -162,6 +162,13 @@ class AdditiveModel(BaseEstimator):
                     progress(min(n_read / capacity, 1.0))
 
         return self._fitted(self.schema, batches)
+
+    def _check(self, *, of_people: bool = False) -> None:
+        """Refuse wrong parameters before the table is looked at."""
+        self._kind()
+        if self.accountant is not None:
+            check_accountant(self.accountant)
+        self._plan(self._budget(of_people=of_people or self.schema.unit is not None))
 
     def _fitted(self, schema: Schema, read: Callable[[list[str]], Iterator[Chunk]]) -> Self:
         """Charge the plan, read the table, and fit."""

@@ -50,8 +50,7 @@ From a table to a private model (of an Excel export: tacit table import):
 \b
 One budget for all releases from the table:
   tacit ledger create survey.ledger --epsilon 3 --delta 1e-6
-  tacit fit people.csv --schema schema.toml --epsilon 0.5 \\
-      --ledger survey.ledger --out model.tacit
+  tacit fit people.csv --schema s.toml -e 1 --ledger survey.ledger -o m.tacit
   tacit ledger show survey.ledger
 
 \b

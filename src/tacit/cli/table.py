@@ -10,7 +10,7 @@ import typer
 from tacit.cli import options as opt
 from tacit.cli import output
 from tacit.cli.files import check_new
-from tacit.cli.running import Refused
+from tacit.cli.running import OnceCommand, Refused
 
 _NOT_PRIVATE = (
     "NOT PRIVATE: an import is a step of the holder of the table, before anything is private. The "
@@ -27,7 +27,7 @@ def _group(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@table.command("import")
+@table.command("import", cls=OnceCommand)
 def import_(
     out: Annotated[Path, typer.Option("--out", "-o", help="The .parquet file to write.")],
     source: Annotated[
