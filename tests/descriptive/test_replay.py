@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 from tacit.noise import Entry, ReplayMismatch, recording
-from tacit.queries import TableCounts
+from tacit.queries.table_counts import TableCounts
 from tacit.testing import replay
 from tests.descriptive.helpers import SCHEMA, people
 

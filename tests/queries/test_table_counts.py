@@ -11,9 +11,8 @@ import pytest
 
 from tacit.noise import Norm
 from tacit.privacy import Relation
-from tacit.queries import CountedColumn, TableCounts
 from tacit.queries.base import plain_facts
-from tacit.queries.table_counts import moment_steps
+from tacit.queries.table_counts import CountedColumn, TableCounts, moment_steps
 from tacit.records.coded_table import CodedBlock
 
 FACTS = plain_facts(Relation.ADD_REMOVE)

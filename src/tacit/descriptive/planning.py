@@ -27,17 +27,15 @@ from tacit.estimators.parameters import budget_of
 from tacit.noise import Norm
 from tacit.privacy import Budget, Relation
 from tacit.privacy.accounting.calibration import gaussian_multiplier
-from tacit.queries import (
+from tacit.queries import Facts, GaussianNoise, LaplaceNoise, NoisySum, Session
+from tacit.queries.base import plain_facts
+from tacit.queries.table_counts import (
+    MOMENT_WEIGHT,
+    MOST_WEIGHT,
+    WEIGHT_STEP,
     CountedColumn,
-    Facts,
-    GaussianNoise,
-    LaplaceNoise,
-    NoisySum,
-    Session,
     TableCounts,
 )
-from tacit.queries.base import plain_facts
-from tacit.queries.table_counts import MOMENT_WEIGHT, MOST_WEIGHT, WEIGHT_STEP
 from tacit.records.coded_table import (
     Cells,
     LevelCells,

@@ -26,13 +26,11 @@ from tacit.queries.session import (
     Slot,
     composed,
 )
-from tacit.queries.table_counts import CountedColumn, TableCounts
 
 __all__ = [
     "AtMost",
     "ClassCounts",
     "Count",
-    "CountedColumn",
     "CoveredBy",
     "Exactly",
     "Facts",
@@ -59,7 +57,6 @@ __all__ = [
     "Slot",
     "SphereNoise",
     "Statistic",
-    "TableCounts",
     "composed",
     "split_budget",
 ]

@@ -88,7 +88,7 @@ class TableCounts:
     --------
     >>> import numpy as np
     >>> from tacit.privacy import Relation
-    >>> from tacit.queries import CountedColumn, TableCounts
+    >>> from tacit.queries.table_counts import CountedColumn, TableCounts
     >>> from tacit.queries.base import plain_facts
     >>> from tacit.records.coded_table import CodedTable, LevelCells
     >>> from tacit.schema import Category
