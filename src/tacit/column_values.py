@@ -107,6 +107,26 @@ def kind_of_type(dtype: Any) -> str | None:
     return _of_polars(dtype) if library == "polars" or hasattr(dtype, "is_temporal") else None
 
 
+def holds_days(dtype: Any) -> bool:
+    """Return whether values of a type are days, or times of day without a time zone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.column_values import holds_days
+    >>> holds_days(np.dtype("datetime64[s]")), holds_days(np.dtype("timedelta64[s]"))
+    (True, False)
+    """
+    if isinstance(dtype, np.dtype):
+        return dtype.kind == "M"
+    dtype = getattr(dtype, "pyarrow_dtype", dtype)
+    if type(dtype).__module__.partition(".")[0] == "pyarrow":
+        word = str(dtype).partition("[")[0]
+        return word in ("date32", "date64") or (word == "timestamp" and dtype.tz is None)
+    word = str(dtype).partition("(")[0]
+    return word == "Date" or (word == "Datetime" and getattr(dtype, "time_zone", "") is None)
+
+
 def _of_pandas(dtype: Any) -> str | None:
     if hasattr(dtype, "categories"):
         categories = dtype.categories

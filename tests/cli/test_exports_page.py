@@ -1,17 +1,23 @@
-"""The commands of docs/exports.md lead from a hospital's export to a model with standard errors."""
+"""The commands of docs/exports.md lead from a hospital's export to a Table 1 and a model."""
 
 from __future__ import annotations
 
+import csv
+import datetime
 import json
+import math
 import re
 import shlex
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from typer.testing import CliRunner, Result
 
 from tacit.cli.app import app
 from tacit.io import read_table
+from tacit.ledger import Ledger
 from tacit.saving import load
 from tacit.schema import Schema
 from tests.cli import hospital
@@ -61,14 +67,90 @@ def test_an_export_becomes_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [count[2] for count in counts.values()] == ["0"] * len(counts)  # nothing unreadable
     assert 100 < int(counts["Gr\u00f6\u00dfe [cm]"][1]) < 300  # 9999 is missing, not 220
     assert int(counts["Gr\u00f6\u00dfe [cm]"][3]) == 0
+    check_table_1(printed["describe visits.parquet"].stdout)
     # Standard errors, in the declared units.
-    rows = {row["term"]: row for row in load("model.tacit").summary().rows()}
+    model = load("model.tacit")
+    rows = {row["term"]: row for row in model.summary().rows()}
     age = rows["age by Geburtsdatum (per 10)"]
-    assert 0 < age["standard_error"] < 0.4
-    # The sign says which class is modelled, which is no matter of exports.
-    assert abs(abs(age["coefficient"]) - 10 / 12) < 6 * age["standard_error"]
-    assert "age by Geburtsdatum (per 10)" in printed["inspect model.tacit"].stdout
-    assert Path("report.html").stat().st_size > 0
+    assert 0 < age["standard_error"] < 0.1
+    # The odds are those of "ja", declared last and first in the alphabet: they rise with age.
+    assert abs(age["coefficient"] - 10 / 12) < 6 * age["standard_error"]
+    assert age["odds_ratio"] == pytest.approx(math.exp(age["coefficient"]))
+    shown = printed["inspect model.tacit"].stdout
+    assert "age by Geburtsdatum (per 10)" in shown
+    for text in (shown, str(model.summary()), Path("report.html").read_text(encoding="utf-8")):
+        assert "odds of ja" in text
+        assert "odds of nein" not in text
+    # Both releases are booked.
+    ledger = Ledger.open("visits.ledger")
+    purposes = [entry["purpose"] for entry in ledger.export() if entry["kind"] == "charge"]
+    assert purposes == ["Table 1", "readmission"]
+    assert 3.5 < ledger.spent() <= 5
+
+
+def check_table_1(printed: str) -> None:
+    """Compare the noisy figures with those of the records, within what the noise can do."""
+    with Path("table1.csv").open(encoding="utf-8", newline="") as lines:
+        found: dict[tuple[str, ...], dict[str, str]] = {
+            (row["column"], row["figure"], row["level"], row["group"]): row
+            for row in csv.DictReader(lines)
+        }
+
+    def near(exact: float, *key: str) -> bool:
+        # Intervals are 1.96 standard deviations to either side; 6 are never left.
+        row = found[key]
+        return abs(float(row["value"]) - exact) < 3.1 * (float(row["high"]) - float(row["low"])) / 2
+
+    records = hospital.records()
+    assert near(hospital.N_RECORDS, "records", "count", "", "all")
+    for name, code in (
+        ("Geburtsdatum", None),
+        ("Geschlecht", "unbekannt"),
+        ("Gr\u00f6\u00dfe [cm]", 9999),
+        ("Gewicht [kg]", -1),
+        ("Raucher", "k.A."),
+    ):
+        n_missing = sum(record[name] == code for record in records)
+        assert near(n_missing, name, "missing", "", "all"), name
+    heights = [h for record in records if (h := record["Gr\u00f6\u00dfe [cm]"]) != 9999]
+    assert near(sum(heights) / len(heights), "Gr\u00f6\u00dfe [cm]", "mean", "", "all")
+    # Dates of birth are ages, and those who come back are older.
+    for group in ("ja", "nein"):
+        born = [r["Geburtsdatum"] for r in records if r["Wiederaufnahme"].lower() == group]
+        ages = [(datetime.date(2026, 1, 1) - day).days / 365.2425 for day in born if day]
+        assert near(sum(ages) / len(ages), "Geburtsdatum", "mean", "", group)
+    assert "age by Geburtsdatum" in printed
+    # Merged levels and folded case: nothing is another word.
+    sexes = [str(record["Geschlecht"]).lower() for record in records]
+    women = sum(sex in ("w", "weiblich") for sex in sexes) / sum(s != "unbekannt" for s in sexes)
+    assert near(women, "Geschlecht", "share", "weiblich", "all")
+    assert float(found["Geschlecht", "share", "(other)", "all"]["value"]) < 0.05
+    mondays = sum(record["Aufnahme"].weekday() == 0 for record in records)
+    assert near(mondays / hospital.N_RECORDS, "Aufnahme", "share", "Monday", "all")
+    page = Path("table1.html").read_text(encoding="utf-8")
+    assert "age by Geburtsdatum" in page
+    assert "Requested epsilon: 1, the most that may be spent." in page
+
+
+def test_dates_of_a_query_keep_their_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    kept = ("Geburtsdatum", "Aufnahme", "Wiederaufnahme")
+    rows = [{name: record[name] for name in kept} for record in hospital.records()]
+    parquet.write_table(pa.Table.from_pylist(rows), "v.parquet")
+    assert str(parquet.read_schema("v.parquet").field("Geburtsdatum").type) == "date32[day]"
+    Path("schema.toml").write_text(
+        "[columns]\n"
+        'Geburtsdatum = { kind = "age", origin = "2026-01-01", lower = 0, upper = 110, per = 10 }\n'
+        'Aufnahme = { kind = "weekday" }\n'
+        'Wiederaufnahme = { kind = "target", classes = ["nein", "ja"], fold_case = true }\n',
+        encoding="utf-8",
+    )
+    words = ("v.parquet", "--schema", "schema.toml", "--epsilon", 4)
+    assert run("describe", *words, "--by", "Aufnahme").exit_code == 0
+    assert run("fit", *words, "--inference", 0.3, "--out", "model.tacit").exit_code == 0
+    terms = {row["term"]: row for row in load("model.tacit").summary().rows()}
+    age = terms["age by Geburtsdatum (per 10)"]
+    assert abs(age["coefficient"] - 10 / 12) < 6 * age["standard_error"]
 
 
 def test_the_workbook_needs_no_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,8 @@ def test_a_part_that_fails_withholds_the_release(client: Any, tmp_path: Path) ->
 
     pd.DataFrame(people(100)).to_parquet(tmp_path / "a.parquet")
     table = DaskTable.from_files(str(tmp_path / "*.parquet"), client)
-    (tmp_path / "a.parquet").write_bytes(b"not a table")
+    # Its footer, which names columns and types, can still be read; its records cannot.
+    written = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "a.parquet").write_bytes(written[:4] + bytes(500) + written[504:])
     with pytest.raises(RuntimeError, match="a part of the records failed with"):
         tacit.describe(table, SCHEMA, 1.0)

@@ -86,6 +86,7 @@ def test_html_escapes_names() -> None:
 def test_the_page_begins_with_the_statement_and_has_pictures(found: Description) -> None:
     text = render_description(found, title="People", made_on="2026-01-01")
     assert text.index("differentially private") < text.index("<h2")
+    assert f"Requested epsilon: {found.plan_.budget.epsilon:g}, the most" in text
     # A histogram of each number for all and both groups, and bars of all shares.
     assert text.count('role="img"') >= 6
     assert "People" in text

@@ -111,29 +111,41 @@ class DaskTable:
     """
 
     def __init__(
-        self, pieces: Sequence[Any], client: Any, check: Callable[[Sequence[str]], None]
+        self,
+        pieces: Sequence[Any],
+        client: Any,
+        check: Callable[[Sequence[str]], None],
+        type_of: Callable[[str], Any],
     ) -> None:
         """Hold the pieces, paths or delayed frames; use one of the class methods instead."""
-        self._pieces, self._client, self._check = list(pieces), client, check
+        self._pieces, self._client = list(pieces), client
+        self._check, self._type_of = check, type_of
         self.assumptions: tuple[str, ...] = ()
 
     @classmethod
     def from_files(cls, files: Paths, client: Any) -> DaskTable:
         """Return a table of files, each read by a worker; driver and workers must see them."""
         found = find_files(files)
-        present = open_table(found).names()
-        return cls(found, client, lambda names: refuse_absent_in(files, present, names))
+        table = open_table(found)
+        present = table.names()
+        return cls(
+            found, client, lambda names: refuse_absent_in(files, present, names), table.type_of
+        )
 
     @classmethod
     def from_frame(cls, frame: Any, client: Any) -> DaskTable:
         """Return the table of a Dask DataFrame."""
         present = list(frame.columns)
         pieces = [_future(client, piece) for piece in frame.to_delayed()]
-        return cls(pieces, client, lambda names: refuse_absent(present, names))
+        return cls(
+            pieces, client, lambda names: refuse_absent(present, names), frame.dtypes.__getitem__
+        )
 
     def coded(self, cells: Sequence[Cells], unit: str | None = None) -> _CodedParts:
         """Return the records as cells; columns are checked at once, and no record is read."""
         self._check([cell.name for cell in cells] + ([] if unit is None else [unit]))
+        for cell in cells:
+            cell.refuse_type(self._type_of(cell.name))
         return _CodedParts(self._pieces, tuple(cells), unit, self._client)
 
 

@@ -152,10 +152,11 @@ class Description:
         found = [
             Line("records", self._cells(index, "records", "count", "", groups), is_column=True)
         ]
-        for column in self.columns:
+        for described in self.plan_.cells:
+            column = described.name
             own = [f for f in self.figures if f.column == column and f.group == ALL]
             shown = [f for f in own if f.figure in SHOWN]
-            found.append(Line(column, ("",) * len(groups), is_column=True))
+            found.append(Line(described.label, ("",) * len(groups), is_column=True))
             of = (ALL,) if column == by else groups
             for figure in shown:
                 label = figure.level or SHOWN[figure.figure]

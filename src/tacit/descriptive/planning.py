@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,8 @@ from tacit.records.coded_table import (
     number_of_target,
     whole_step,
 )
-from tacit.schema import Number, NumberTarget, Schema, SchemaError
+from tacit.schema import Age, NumberTarget, Schema, SchemaError, Year
+from tacit.schema.column_kinds import ClippedNumber
 from tacit.schema.columns import Column
 from tacit.schema.encoding import check_schema
 from tacit.schema.targets import Target
@@ -377,9 +378,10 @@ def _chosen(
                 f"of {_listed(_levelled(known))}."
             )
         if level_cells(known[by]) is None:
+            cut = "declare it as kind = 'intervals' with cuts, or "
             raise SchemaError(
-                f"by names {by!r}, which is a number and has no levels; declare it as "
-                "kind = 'intervals' with cuts, or group by one of "
+                f"by names {by!r}, which is a number and has no levels; "
+                f"{'' if isinstance(known[by], Age | Year) else cut}group by one of "
                 f"{_listed(_levelled(known))}."
             )
         names = [by, *(name for name in names if name != by)]
@@ -389,20 +391,30 @@ def _chosen(
 
 
 def _levelled(known: dict[str, Column | Target]) -> list[str]:
-    return [name for name, column in known.items() if not isinstance(column, Number | NumberTarget)]
+    return [name for name, column in known.items() if not _is_number(column)]
+
+
+def _is_number(column: Column | Target) -> TypeGuard[ClippedNumber | NumberTarget]:
+    return isinstance(column, ClippedNumber | NumberTarget)
 
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names)) or "no column"
 
 
+def _has_whole(column: ClippedNumber | NumberTarget) -> bool:
+    """Return whether a range has a whole number."""
+    return math.floor(column.upper) >= math.ceil(column.lower)
+
+
 def _check_whole(chosen: Sequence[Column | Target], whole: Sequence[str]) -> None:
     if isinstance(whole, str):
         raise TypeError(f"whole must be a list of names, got {whole!r}; pass [{whole!r}].")
-    numbers = {c.name: c for c in chosen if isinstance(c, Number | NumberTarget)}
+    # An age is counted in days, and a part of a year counts.
+    numbers = {c.name: c for c in chosen if _is_number(c) and not isinstance(c, Age)}
     for name in whole:
         column = numbers.get(name)
-        if column is not None and math.floor(column.upper) < math.ceil(column.lower):
+        if column is not None and not _has_whole(column):
             raise SchemaError(
                 f"whole names {name!r}, whose range from {column.lower:g} to {column.upper:g} has "
                 "no whole number; leave it out of whole."
@@ -420,7 +432,9 @@ def _cells(column: Column | Target, n_bins: int, whole: bool, by: str | None) ->
         # Records of no declared group are one group more: each adds noise to figures of all.
         return LevelCells(levels.column, tells_other=column.name != by)
     number: Any = number_of_target(column) if isinstance(column, NumberTarget) else column
-    assert isinstance(number, Number)
+    assert isinstance(number, ClippedNumber)
+    # A calendar year is a whole number.
+    whole = whole or (isinstance(number, Year) and _has_whole(number))
     if whole and not number.log:
         # As many bins as there are whole numbers, or as many as hold a few of them each.
         n_values = math.floor(number.upper) - math.ceil(number.lower) + 1

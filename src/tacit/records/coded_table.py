@@ -24,6 +24,7 @@ from tacit.io.memory_tables import (
     n_rows_of,
     names_of,
     refuse_absent,
+    type_of_column,
 )
 from tacit.io.reading import (
     Paths,
@@ -33,10 +34,12 @@ from tacit.io.reading import (
     is_address,
     open_table,
     refuse_absent_in,
+    shown_paths,
 )
 from tacit.io.values import Values
 from tacit.records.privacy_unit import n_identifiers, people_of
 from tacit.schema import (
+    Age,
     Boolean,
     Category,
     ClassTarget,
@@ -45,8 +48,12 @@ from tacit.schema import (
     Number,
     NumberTarget,
     OpenCategory,
+    Weekday,
+    Year,
 )
+from tacit.schema.column_kinds import ClippedNumber
 from tacit.schema.columns import Column
+from tacit.schema.encoding import refuse_type
 from tacit.schema.targets import Target
 
 Array = npt.NDArray[np.float64]
@@ -86,8 +93,15 @@ class Cells(Protocol):
         """The column's name in the table."""
 
     @property
+    def label(self) -> str:
+        """What the cells are about, as it is printed."""
+
+    @property
     def n_cells(self) -> int:
         """The number of cells; the last is that of missing values."""
+
+    def refuse_type(self, dtype: Any) -> None:
+        """Refuse a type of values that the column cannot read."""
 
     def read(self, values: Values) -> tuple[Codes, Array]:
         """Return the cell of each value and, for numbers, the value scaled to [-1, 1]."""
@@ -115,12 +129,17 @@ class LevelCells:
     (('Female', 'Male', '(other)'), array([1, 2, 3]))
     """
 
-    column: Category | Boolean | Intervals | ClassTarget
+    column: Category | Boolean | Intervals | Weekday | ClassTarget
     tells_other: bool = True
 
     @property
     def name(self) -> str:
         """The column's name in the table."""
+        return self.column.name
+
+    @property
+    def label(self) -> str:
+        """The column's name."""
         return self.column.name
 
     @property
@@ -131,7 +150,7 @@ class LevelCells:
             return tuple(str(label) for label in column.classes)
         if isinstance(column, Boolean):
             return column.false[0], column.true[0]
-        if isinstance(column, Intervals):
+        if isinstance(column, Intervals | Weekday):
             return column.levels
         return (*column.levels, OTHER) if self.tells_other else column.levels
 
@@ -144,6 +163,10 @@ class LevelCells:
     def n_cells(self) -> int:
         """The number of cells; the last is that of missing values."""
         return len(self.levels) + 1
+
+    def refuse_type(self, dtype: Any) -> None:
+        """Refuse a type of values that the column cannot read."""
+        refuse_type(self.column, dtype)
 
     def read(self, values: Values) -> tuple[Codes, Array]:
         """Return the cell of each value; there are no numbers."""
@@ -178,7 +201,7 @@ class NumberCells:
     Parameters
     ----------
     column
-        The number, with its declared range and scale.
+        The number, or the years of a date, with its declared range and scale.
     n_bins
         The number of bins.
     whole
@@ -194,7 +217,7 @@ class NumberCells:
     (array([0, 3, 4]), array([-0.8,  1. ,  nan]))
     """
 
-    column: Number
+    column: ClippedNumber
     n_bins: int
     whole: bool = False
 
@@ -202,6 +225,11 @@ class NumberCells:
     def name(self) -> str:
         """The column's name in the table."""
         return self.column.name
+
+    @property
+    def label(self) -> str:
+        """The column's name; of a date also what is made of it, such as "age by born"."""
+        return self.column.names()[0] if isinstance(self.column, Age | Year) else self.name
 
     @property
     def n_cells(self) -> int:
@@ -234,6 +262,11 @@ class NumberCells:
         low, high = math.log(column.lower), math.log(column.upper)
         return np.asarray(np.exp(low + share * (high - low)))
 
+    def refuse_type(self, dtype: Any) -> None:
+        """Refuse a type of values that the column cannot read."""
+        column: Any = self.column  # all clipped numbers are columns
+        refuse_type(column, dtype)
+
     def read(self, values: Values) -> tuple[Codes, Array]:
         """Return the bin of each value, and the value scaled to [-1, 1] of its range."""
         features = _features(self.column, values)
@@ -252,19 +285,22 @@ class NumberCells:
         )
 
 
-def whole_step(column: Number, most_bins: int) -> int:
+def whole_step(column: ClippedNumber, most_bins: int) -> int:
     """Return how many whole numbers a bin holds, so that there are at most so many bins."""
     n_values = math.floor(column.upper) - math.ceil(column.lower) + 1
     return max(-(-n_values // most_bins), 1)
 
 
-def _features(column: Category | Boolean | Intervals | Number, values: Values) -> npt.NDArray[Any]:
+def _features(
+    column: Category | Boolean | Intervals | Weekday | ClippedNumber, values: Values
+) -> npt.NDArray[Any]:
     """Return a column's features, all levels and the mark of missing values included."""
-    marked: Any = replace(column, missing=Indicator())
+    declared: Any = column  # all columns are dataclasses
+    marked: Any = replace(declared, missing=Indicator())
     if getattr(marked, "reference", None) is not None:
         marked = replace(marked, reference=None)
     # Marks of levels are 0 or 1, and there may be many.
-    dtype = np.int8 if isinstance(column, Category | Intervals) else np.float64
+    dtype = np.int8 if isinstance(column, Category | Intervals | Weekday) else np.float64
     out = np.zeros((len(values), len(marked.names())), dtype=dtype)
     marked.write(values, out)
     return out
@@ -284,14 +320,14 @@ def level_cells(column: Column | Target) -> LevelCells | None:
             "levels; declare them, kind = 'category' with values = [...], or describe other "
             "columns."
         )
-    if isinstance(column, Category | Boolean | Intervals | ClassTarget):
+    if isinstance(column, Category | Boolean | Intervals | Weekday | ClassTarget):
         return LevelCells(column)
     return None
 
 
 def number_of_target(target: NumberTarget) -> Number:
     """Return a target as a column of numbers."""
-    return Number(target.name, target.lower, target.upper)
+    return Number(target.name, target.lower, target.upper, missing_codes=target.missing_codes)
 
 
 def code_chunk(chunk: Chunk, n: int, cells: Sequence[Cells]) -> CodedBlock:
@@ -340,7 +376,8 @@ class CodedTable:
     Notes
     -----
     **Guarantee**. A record's cells depend on this record alone. Columns are checked at once, and
-    no record is read before `sum`. A file that changes between the passes is refused.
+    no record is read before `sum`. A column of a type that its declaration cannot read is refused
+    by the type alone. A file that changes between the passes is refused.
 
     Examples
     --------
@@ -372,6 +409,11 @@ class CodedTable:
         if is_paths(table):
             self._paths, self._file = table, open_table(table, delimiter=delimiter)
             refuse_absent_in(table, self._file.names(), names)
+            try:
+                for cell in self._cells:
+                    cell.refuse_type(self._file.type_of(cell.name))
+            except TableError as error:
+                raise TableError(f"{shown_paths(table)}: {error}") from None
             if self._identifiers is not None:
                 raise TableError(
                     "unit is one identifier for each record, and a file has its own order of "
@@ -381,6 +423,8 @@ class CodedTable:
         if delimiter is not None:
             raise TableError("delimiter is for .csv and .tsv files; leave it out.")
         refuse_absent(names_of(table), names)
+        for cell in self._cells:
+            cell.refuse_type(type_of_column(table, cell.name))
         if self._identifiers is not None and n_identifiers(self._identifiers) != n_rows_of(table):
             raise TableError(
                 "the table and unit have different lengths; pass one identifier for each record."

@@ -66,7 +66,9 @@ def render_description(description: Description, *, title: str, made_on: str = "
     )
     # The statement comes first, and its details last; without a guarantee the alarm comes first.
     statement = tag("p", description.privacy_.statement(), class_="statement")
-    start = tag("section", statement, class_="first")
+    epsilon = description.plan_.budget.epsilon
+    requested = f"Requested epsilon: {epsilon:.10g}, the most that may be spent."
+    start = tag("section", statement, tag("p", requested), class_="first")
     main = join(guarantee, figures) if void else join(start, figures, guarantee)
     footer = tag(
         "p",
@@ -113,10 +115,11 @@ def _column(description: Description, place: int, column: str) -> Markup:
         top = max((f.high for each in bins for f in each if not math.isnan(f.value)), default=1.0)
         rows.append(Row(("distribution", *(_histogram(each, top) for each in bins))))
     heading = _headings(description, "", groups)
-    caption = _declared(description.plan_.cells[place - 1])
+    described = description.plan_.cells[place - 1]
+    caption = _declared(described)
     return tag(
         "section",
-        tag("h2", named(column), id=f"column-{place}"),
+        tag("h2", named(described.label), id=f"column-{place}"),
         table(caption, heading, rows, stacked=True),
         aria_labelledby=f"column-{place}",
     )

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from tacit.column_values import holds_days
 from tacit.disk_arrays import zeros_somewhere
 from tacit.io.errors import SchemaError, TableError
 from tacit.io.memory_tables import (
@@ -25,8 +26,9 @@ from tacit.io.memory_tables import (
 )
 from tacit.io.reading import Paths, TableFile, open_table, refuse_absent_in, shown_paths
 from tacit.schema.columns import Column, ColumnCheck
+from tacit.schema.date_kinds import Age, Weekday, Year
 from tacit.schema.schema import Schema
-from tacit.schema.targets import Target, refuse_times
+from tacit.schema.targets import ClassTarget, NumberTarget, Target, refuse_times
 from tacit.table_facts import EncodedTable, TableFacts
 
 Rows = npt.NDArray[Any]
@@ -192,8 +194,8 @@ def refuse_without_columns(table: Any, schema: Schema) -> None:
     refuse_absent(names_of(table), _wanted(schema, False))
     assert schema.target is not None
     for column in schema.encoded:
-        refuse_times(column.name, type_of_column(table, column.name))
-    schema.target.refuse_type(type_of_column(table, schema.target.name))
+        refuse_type(column, type_of_column(table, column.name))
+    refuse_type(schema.target, type_of_column(table, schema.target.name))
     if isinstance(table, Mapping):
         wanted = [table[name] for name in _wanted(schema, with_unit=True)]
         if len({len(column) for column in wanted if hasattr(column, "__len__")}) > 1:
@@ -212,13 +214,45 @@ def refuse_file_without_columns(
     refuse_type_in(path, table, schema)
 
 
+def refuse_type(column: Column | Target, dtype: Any) -> None:
+    """Refuse a column whose type holds nothing that its declaration can read.
+
+    Parameters
+    ----------
+    column
+        The declared column or target.
+    dtype
+        The type of its values, of NumPy, pandas, polars or pyarrow; None if it leaves them open.
+
+    Raises
+    ------
+    TableError
+        If the type holds dates and the column is none of dates, or the type has a time zone, or no
+        declared class can stand in it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.schema import Number, Year
+    >>> from tacit.schema.encoding import refuse_type
+    >>> refuse_type(Year("born", 1900, 2026), np.dtype("datetime64[D]"))
+    >>> refuse_type(Number("born", 1900, 2026), np.dtype("datetime64[D]"))
+    Traceback (most recent call last):
+    tacit.io.errors.TableError: column 'born' is of type datetime64[D], which is neither a ...
+    """
+    if isinstance(column, ClassTarget | NumberTarget):
+        column.refuse_type(dtype)
+    elif not (isinstance(column, Age | Year | Weekday) and holds_days(dtype)):
+        refuse_times(column.name, dtype)
+
+
 def refuse_type_in(path: Paths, table: TableFile, schema: Schema) -> None:
     """Refuse a file with a column of dates, or a target that cannot hold a declared label."""
     assert schema.target is not None
     try:
         for column in schema.encoded:
-            refuse_times(column.name, table.type_of(column.name))
-        schema.target.refuse_type(table.type_of(schema.target.name))
+            refuse_type(column, table.type_of(column.name))
+        refuse_type(schema.target, table.type_of(schema.target.name))
     except TableError as error:
         raise TableError(f"{shown_paths(path)}: {error}") from None
 
