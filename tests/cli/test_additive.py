@@ -44,8 +44,14 @@ def test_fit_inspect_and_predict(folder: Path, schema: str) -> None:
     assert planned.exit_code == 0, planned.output
     assert "shares of mu^2" in planned.output
     out = folder / "model.tacit"
-    fitted = run("fit", folder / "people.csv", "--epsilon", 4, "--out", out, *known)
+    report = folder / "report.html"
+    wanted = ["--epsilon", 4, "--out", out, "--report", report]
+    fitted = run("fit", folder / "people.csv", *wanted, *known)
     assert fitted.exit_code == 0, fitted.output
+    assert "Terms of the columns" in report.read_text(encoding="utf-8")
+    again = run("inspect", out, "--report", folder / "again.html")
+    assert again.exit_code == 0, again.output
+    assert (folder / "again.html").read_text(encoding="utf-8") == report.read_text(encoding="utf-8")
     shown = run("inspect", out, "--json")
     assert json.loads(shown.stdout)["kind"].startswith("additive_")
     assert "town" in {c["name"] for c in json.loads(shown.stdout)["schema"]["columns"]}
@@ -122,7 +128,6 @@ def test_evaluate_tells_curves_for_the_last_declared_class() -> None:
         (["--class-weight", "balanced"], "--class-weight"),
         (["--mechanism", "noisy_gradient"], "--mechanism"),
         (["--evaluate", "0.1"], "--evaluate"),
-        (["--report", "report.html"], "--report"),
         (["--delta", "0"], "delta is 0"),
     ],
 )

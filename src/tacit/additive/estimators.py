@@ -27,6 +27,7 @@ from tacit.additive.scored_tables import (
     score_chunk,
     scored_table,
 )
+from tacit.additive.shape_plot import ShapePlot
 from tacit.additive.terms import LabelUnits, Term, term_of
 from tacit.arrays import Array, Integers
 from tacit.engine import check_accountant, release_answers
@@ -245,6 +246,64 @@ class AdditiveModel(BaseEstimator):
         joined = {n: np.concatenate([np.empty((0, n_outputs)), *p]) for n, p in parts.items()}
         return {name: v[:, 0] if n_outputs == 1 else v for name, v in joined.items()}
 
+    def plot(self, column: str, label: Any = None) -> ShapePlot:
+        """Return the shape plot of a column's term; a notebook shows it.
+
+        Parameters
+        ----------
+        column
+            The name of the column.
+        label
+            The class, for several classes; leave it out otherwise.
+
+        Returns
+        -------
+        ShapePlot
+            ``to_svg()`` returns it as text. It shows the term, the mean label and the noisy number
+            of records in each bin; `tacit.report.write_report` draws all columns.
+        """
+        check_is_fitted(self, "terms_")
+        if column not in self.terms_:
+            raise ValueError(
+                f"column {column!r} has no term; choose from {', '.join(map(repr, self.terms_))}."
+            )
+        plots = {str(name): (place, units) for place, (name, *units) in enumerate(self._outputs())}
+        if len(plots) > 1 and label is None:
+            raise ValueError(
+                f"label is not given, and there is a term for each class; pass one of "
+                f"{', '.join(map(repr, plots))}."
+            )
+        if len(plots) > 1 and str(label) not in plots:
+            raise ValueError(f"label {label!r} is no class; choose from {', '.join(plots)}.")
+        if len(plots) == 1 and label is not None:
+            raise ValueError("label is for several classes, and this model has one term a column.")
+        place, (score, mean) = plots[str(label)] if len(plots) > 1 else next(iter(plots.values()))
+        return ShapePlot(self.terms_[column], place, score, mean)
+
+    def plots(self) -> dict[str, tuple[ShapePlot, ...]]:
+        """Return the shape plots of all columns with a curve, strongest first.
+
+        Returns
+        -------
+        dict
+            By column one plot, or one per class for several classes.
+        """
+        check_is_fitted(self, "terms_")
+        units = [(score, mean) for _, score, mean in self._outputs()]
+        shown = [term for term in self.terms_.values() if term.kept and not term.is_zero]
+        return {
+            term.name: tuple(ShapePlot(term, place, *names) for place, names in enumerate(units))
+            for term in sorted(shown, key=lambda term: -term.gain)
+        }
+
+    def score_names(self) -> tuple[str, ...]:
+        """Return the unit of each output of the terms, such as "log-odds of yes"."""
+        return tuple(score for _, score, _ in self._outputs())
+
+    def _outputs(self) -> list[tuple[str, str, str]]:
+        """Return each output with the unit of its terms and the name of its label means."""
+        raise AssertionError("an estimator knows its outputs")
+
     def encoded(self, X: Any, y: Any = None, unit: Any = None) -> tuple[EncodedTable, Any]:
         """Return the unread scores of a table, and the estimator of them, for an evaluation.
 
@@ -433,6 +492,12 @@ class AdditiveClassifier(ClassifierMixin, AdditiveModel):
         super()._set_released(*released, **named)
         self.classes_ = np.sort(self._target().labels)
 
+    def _outputs(self) -> list[tuple[str, str, str]]:
+        names = [str(label) for label in self.classes_.tolist()]
+        if len(names) == 2:
+            return [(names[1], f"log-odds of {names[1]}", f"share of {names[1]}")]
+        return [(name, f"score of {name}", f"share of {name}") for name in names]
+
     def _score_model(self) -> ScoreClassifier:
         return ScoreClassifier(self._target().labels)
 
@@ -526,6 +591,10 @@ class AdditiveRegressor(RegressorMixin, AdditiveModel):
         target = self._target()
         width = target.upper - target.lower
         return LabelUnits(target.lower + width / 2, width, target.lower, target.upper)
+
+    def _outputs(self) -> list[tuple[str, str, str]]:
+        name = self._target().name
+        return [(name, f"added to {name}", f"mean of {name}")]
 
     def _score_model(self) -> ScoreRegressor:
         target = self._target()
