@@ -10,6 +10,7 @@ from tacit.report import facts_of
 from tacit.report.facts import Removed
 from tacit.report.sections.shapes import SHOWN
 from tacit.report.write import render
+from tacit.schema import Category
 from tests.additive.test_estimators import made, table
 
 _HOSTILE = '<script>alert("1")</script>'
@@ -64,7 +65,7 @@ def test_names_are_escaped() -> None:
     facts = facts_of(fitted("two"))
     assert facts.shapes is not None
     term = facts.shapes.plots[0][0].term
-    hostile = replace(term, column=replace(term.column, name=_HOSTILE))
+    hostile = replace(term, column=Category(_HOSTILE, ("a", "b")))
     plots = ((replace(facts.shapes.plots[0][0], term=hostile),),)
     text = render(
         replace(facts, shapes=replace(facts.shapes, plots=plots, removed=(Removed(_HOSTILE),)))

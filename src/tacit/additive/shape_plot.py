@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 CAPTION = (
     "Top: the term, which is the model itself. Points: mean label in each bin, with "
-    "95\N{NO-BREAK SPACE}% intervals of the noise in it, not of sampling. Bars: noisy number of records. Hatched: bins that hold "
-    "less than 3 standard deviations of noise, which cannot be seen. Bins are drawn equally wide. "
-    "Marginal means and model terms differ where columns are correlated."
+    "95\N{NO-BREAK SPACE}% intervals of the noise in it, not of sampling. Bars: noisy number of "
+    "records. Hatched: bins that hold less than 3 standard deviations of noise, which cannot be "
+    "seen. Bins are drawn equally wide. Marginal means and model terms differ where columns are "
+    "correlated."
 )
 # Below a picture outside of a report.
 _NOTE = (
@@ -37,7 +38,8 @@ WIDE, NARROW = 680.0, 340.0
 _TERM, _MEANS, _COUNTS = 170.0, 90.0, 52.0  # heights of the panels
 _ABOVE = 28.0  # room above a panel, for its title
 _DIGIT, _TALL = 7.6, 16.0  # pixels per character and per line of text
-_RIGHT, _APART = 14.0, 8.0  # right margin, and space before the bin of missing values
+_BOLD = 12.5  # pixels per bold character, an upper estimate
+_RIGHT, _MISSING_GAP = 14.0, 8.0  # right margin, and space before the bin of missing values
 _HATCH = 7.0  # pixels between hatched lines
 _LONGEST, _LONGEST_WORD = 60, 14
 _SLANT = 38.0  # degrees
@@ -187,7 +189,7 @@ class ShapePlot:
         below, height = _below(term, places, base)
         pieces += below
         title = _element(
-            "text", _cut(term.name, int((width - 20) / _DIGIT)), x=width / 2, y=height - 7,
+            "text", _cut(term.name, int((width - 20) / _BOLD)), x=width / 2, y=height - 7,
             text_anchor="middle", class_="panel",
         )  # fmt: skip
         if before:  # a picture of its own brings its style and its note
@@ -232,10 +234,10 @@ class _Places:
 
     @property
     def step(self) -> float:
-        return (self.right - self.left - _APART) / self.n_bins
+        return (self.right - self.left - _MISSING_GAP) / self.n_bins
 
     def ends(self, place: int) -> tuple[float, float]:
-        start = self.left + self.step * place + (_APART if place == self.n_bins - 1 else 0.0)
+        start = self.left + self.step * place + (_MISSING_GAP if place == self.n_bins - 1 else 0.0)
         return start, start + self.step
 
 
@@ -253,8 +255,9 @@ class _Panel:
         return self.top + self.height * (1.0 - share)
 
     def frame(self, places: _Places, title: str) -> str:
+        longest = int((places.right - places.left) / _BOLD)
         pieces = [
-            _element("text", _cut(title, 44), x=places.left, y=self.top - 9, class_="panel"),
+            _element("text", _cut(title, longest), x=places.left, y=self.top - 9, class_="panel"),
         ]
         for tick in self.ticks:
             y = self.y(tick)
@@ -339,10 +342,12 @@ def _below(term: Term, places: _Places, base: float) -> tuple[list[str], float]:
             pieces.append(_element("text", word, x=x, y=base + 18, text_anchor="middle"))
         return pieces, base + 2.9 * _TALL
     every = math.ceil(_TALL / places.step)
-    for place, word in enumerate(words):
+    for place, level in enumerate(words):
         if place % every and place != last:
             continue
         x = sum(places.ends(place)) / 2 + 4
+        # A slanted word ends at its bin, and begins within the picture.
+        word = _cut(level, int((x - 2) / (_DIGIT * math.cos(math.radians(_SLANT)))))
         turn = f"rotate(-{_SLANT:g} {x:.1f} {base + 14:.1f})"
         pieces.append(_element("text", word, x=x, y=base + 14, text_anchor="end", transform=turn))
     deep = _DIGIT * longest * math.sin(math.radians(_SLANT))
