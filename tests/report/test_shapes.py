@@ -57,8 +57,12 @@ def test_weaker_columns_are_folded_and_the_weakest_are_named() -> None:
 
 
 def test_a_small_table_says_that_it_has_no_label_means() -> None:
-    text = render(facts_of(made("two", epsilon=0.1, random_state=0).fit(table(1_000))))
+    facts = facts_of(made("two", epsilon=0.1, random_state=0).fit(table(1_000)))
+    assert facts.shapes is not None
+    text = render(replace(facts, shapes=replace(facts.shapes, removed=(Removed("town"),))))
     assert "no label means to draw" in text
+    assert "Columns without a curve" in text
+    assert "removed as noise" not in text
 
 
 def test_names_are_escaped() -> None:

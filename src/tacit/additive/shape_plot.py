@@ -43,6 +43,7 @@ _RIGHT, _MISSING_GAP = 14.0, 8.0  # right margin, and space before the bin of mi
 _HATCH = 7.0  # pixels between hatched lines
 _LONGEST, _LONGEST_WORD = 60, 14
 _SLANT = 38.0  # degrees
+_ZERO = 1e-9  # relative to the largest edge
 # Characters that could reorder the text around them.
 _REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -170,7 +171,7 @@ class ShapePlot:
             pieces.append(middle.frame(places, self.mean))
             top += _MEANS + _ABOVE
         lower = _Panel(top, _COUNTS, bars)
-        pieces.append(lower.frame(places, "noisy number of records"))
+        pieces.append(lower.frame(places, "noisy counts"))
         base = top + _COUNTS
         hidden = [place for place in range(len(seen)) if not seen[place]]
         pieces += [_hatched(*places.ends(place), _ABOVE, base, place) for place in hidden]
@@ -325,8 +326,11 @@ def _below(term: Term, places: _Places, base: float) -> tuple[list[str], float]:
         # At the right end: there may be less room below the bin than its name needs.
         pieces.append(_element("text", "missing", x=x2, y=base + 18, text_anchor="end"))
         free, limit = places.left - 4.0, x2 - 7 * _DIGIT - 8.0
+        # An edge of the grid next to 0 is 0 for a reader.
+        nearly = _ZERO * float(np.abs(term.edges).max(initial=0.0))
         for place, edge in enumerate(term.edges):
-            x, text = places.ends(place)[1], _number(float(edge))
+            x = places.ends(place)[1]
+            text = _number(float(edge) if abs(edge) > nearly else 0.0)
             half = _DIGIT * len(text) / 2
             if x - half < free + 6.0 or x + half > limit:
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tacit.additive.shape_plot import CAPTION, NARROW, WIDE, ShapePlot
-from tacit.report.facts import Removed, ReportFacts, Shapes
+from tacit.report.facts import ReportFacts, Shapes
 from tacit.report.markup import Child, Markup, join, named, section, tag
 from tacit.report.wording import short
 
@@ -33,7 +33,7 @@ def shapes_section(facts: ReportFacts) -> Markup | None:
         *figures[:SHOWN],
         _fold(figures[SHOWN:]),
         _left_out(found),
-        _removed(found.removed),
+        _removed(found),
     )
 
 
@@ -64,10 +64,16 @@ def _left_out(found: Shapes) -> Markup | None:
     return tag("p", "Weaker columns of the model that are not drawn: ", *_names(rest), ".")
 
 
-def _removed(columns: tuple[Removed, ...]) -> Markup | None:
-    if not columns:
+def _removed(found: Shapes) -> Markup | None:
+    if not found.removed:
         return None
-    left = {c.name: f" ({short(c.most, 2)})" if c.most else "" for c in columns}
+    left = {c.name: f" ({short(c.most, 2)})" if c.most else "" for c in found.removed}
+    if not found.has_label_means:
+        return join(
+            tag("h3", "Columns without a curve"),
+            tag("p", "The linear fit on the bins of these columns left nothing to draw."),
+            tag("p", *_names(list(left), left), "."),
+        )
     remark = (
         " The joint fit left a line of some of them in the model: the number in brackets is how "
         "far it can move the score."
