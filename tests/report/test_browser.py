@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 import tacit
+from tacit.additive import AdditiveClassifier
 from tacit.descriptive import Description
 from tacit.ledger import Ledger
 from tacit.privacy import Budget, Gaussian, Guarantee, PureEpsilon
@@ -35,6 +36,8 @@ from tacit.report import (
 )
 from tacit.report.facts import Coefficient, Coefficients, PlannedMechanism, PublicFact
 from tacit.schema import Category, ClassTarget, Number, Schema
+from tests.additive.test_estimators import made
+from tests.additive.test_estimators import table as columns
 from tests.report.helpers import facts, picture, table_model
 
 DESKTOP, PHONE = 900, 360
@@ -92,6 +95,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "table": facts_of(table_model(unconfirmed=("age",)), accuracy=picture()),
         "void": facts_of(table_model(random_state=1)),
         "long": long_facts(),
+        "additive": facts_of(made("two").fit(columns(8_000))),
+        "long additive": long_terms(),
     }
     for name, content in found.items():
         write_report(folder / f"{name}.html", content)
@@ -126,6 +131,15 @@ def ledger(path: Path, text: str) -> Ledger:
     return made
 
 
+def long_terms() -> ReportFacts:
+    """Return an additive model whose columns, words and classes have no place to break."""
+    words = (f"a{LONG}"[:200], f"b{LONG}"[:200])
+    schema = Schema((Category(LONG[:200], words), Number("age", 0, 100)), ClassTarget("y", words))
+    drawn = [words[i % 3 == 0] for i in range(6000)]
+    table = {LONG[:200]: drawn, "age": [float(i % 100) for i in range(6000)], "y": drawn}
+    return facts_of(AdditiveClassifier(schema, 2.0, 1e-6).fit(table))
+
+
 def long_facts() -> ReportFacts:
     """Return facts in which no text has a place to break."""
     schema = Schema(
@@ -154,7 +168,7 @@ def long_facts() -> ReportFacts:
 
 
 PAGES = ["everything", "table", "void", "long", "ledger", "long ledger"]
-PAGES += ["description", "long description"]
+PAGES += ["description", "long description", "additive", "long additive"]
 
 
 def show(browser: Any, page: Path, width: int = DESKTOP, dark: bool = False) -> None:

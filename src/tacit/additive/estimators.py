@@ -20,6 +20,14 @@ from tacit import checks
 from tacit.additive.fitting import FittedAdditive, fit_additive
 from tacit.additive.grid import CellReader, GridColumn, grid_of
 from tacit.additive.planning import SHARES, AdditivePlan, Options, plan_additive
+from tacit.additive.scored_tables import (
+    ScoreClassifier,
+    ScoreRegressor,
+    probabilities,
+    score_chunk,
+    scored_table,
+)
+from tacit.additive.shape_plot import ShapePlot
 from tacit.additive.terms import LabelUnits, Term, term_of
 from tacit.arrays import Array, Integers
 from tacit.engine import check_accountant, release_answers
@@ -38,6 +46,7 @@ from tacit.schema.encoding import (
     unused_name,
     with_column,
 )
+from tacit.table_facts import EncodedTable
 
 
 class AdditiveModel(BaseEstimator):
@@ -131,6 +140,12 @@ class AdditiveModel(BaseEstimator):
             One record of each person then counts (docs/people.md).
         """
         self._check(of_people=unit is not None)
+        table, schema = self._joined(table, y, unit)
+        refuse_without_columns(table, schema)
+        return self._fitted(schema, lambda names: (c for _, c in chunks(table, names)))
+
+    def _joined(self, table: Any, y: Any, unit: Any) -> tuple[Any, Schema]:
+        """Return the table with a target and identifiers that are given beside it."""
         schema = self.schema
         if y is not None and schema.target is not None:
             table = with_column(schema, table, schema.target.name, y, "target")
@@ -138,8 +153,7 @@ class AdditiveModel(BaseEstimator):
             name = unused_name(schema)
             table = with_column(schema, table, name, unit, "identifier")
             schema = schema.with_unit(name)
-        refuse_without_columns(table, schema)
-        return self._fitted(schema, lambda names: (c for _, c in chunks(table, names)))
+        return table, schema
 
     def fit_file(
         self,
@@ -152,16 +166,7 @@ class AdditiveModel(BaseEstimator):
         self._check()
         refuse_file_without_columns(path, self.schema, delimiter=delimiter)
 
-        def batches(names: list[str]) -> Iterator[Chunk]:
-            file = open_table(path, delimiter=delimiter)
-            capacity, n_read = max(file.count(), 1), 0
-            for batch in file.batches(names):
-                yield columns_of_batch(batch)
-                n_read += batch.num_rows
-                if progress is not None:
-                    progress(min(n_read / capacity, 1.0))
-
-        return self._fitted(self.schema, batches)
+        return self._fitted(self.schema, _file_chunks(path, delimiter, progress))
 
     def _check(self, *, of_people: bool = False) -> None:
         """Refuse wrong parameters before the table is looked at."""
@@ -248,10 +253,145 @@ class AdditiveModel(BaseEstimator):
         joined = {n: np.concatenate([np.empty((0, n_outputs)), *p]) for n, p in parts.items()}
         return {name: v[:, 0] if n_outputs == 1 else v for name, v in joined.items()}
 
+    def plot(self, column: str, label: Any = None) -> ShapePlot:
+        """Return the shape plot of a column's term; a notebook shows it.
+
+        Parameters
+        ----------
+        column
+            The name of the column.
+        label
+            The class, for several classes; leave it out otherwise.
+
+        Returns
+        -------
+        ShapePlot
+            ``to_svg()`` returns it as text. It shows the term, the mean label and the noisy number
+            of records in each bin; `tacit.report.write_report` draws all columns.
+        """
+        check_is_fitted(self, "terms_")
+        if column not in self.terms_:
+            raise ValueError(
+                f"column {column!r} has no term; choose from {', '.join(map(repr, self.terms_))}."
+            )
+        plots = {str(name): (place, units) for place, (name, *units) in enumerate(self._outputs())}
+        if len(plots) > 1 and label is None:
+            raise ValueError(
+                f"label is not given, and there is a term for each class; pass one of "
+                f"{', '.join(map(repr, plots))}."
+            )
+        if len(plots) > 1 and str(label) not in plots:
+            raise ValueError(f"label {label!r} is no class; choose from {', '.join(plots)}.")
+        if len(plots) == 1 and label is not None:
+            raise ValueError("label is for several classes, and this model has one term a column.")
+        place, (score, mean) = plots[str(label)] if len(plots) > 1 else next(iter(plots.values()))
+        return ShapePlot(self.terms_[column], place, score, mean)
+
+    def plots(self) -> dict[str, tuple[ShapePlot, ...]]:
+        """Return the shape plots of all columns with a curve, strongest first.
+
+        Returns
+        -------
+        dict
+            By column one plot, or one per class for several classes.
+        """
+        check_is_fitted(self, "terms_")
+        units = [(score, mean) for _, score, mean in self._outputs()]
+        shown = [term for term in self.terms_.values() if term.kept and not term.is_zero]
+        return {
+            term.name: tuple(ShapePlot(term, place, *names) for place, names in enumerate(units))
+            for term in sorted(shown, key=lambda term: -term.gain)
+        }
+
+    def score_names(self) -> tuple[str, ...]:
+        """Return the unit of each output of the terms, such as "log-odds of yes"."""
+        return tuple(score for _, score, _ in self._outputs())
+
+    def _outputs(self) -> list[tuple[str, str, str]]:
+        """Return each output with the unit of its terms and the name of its label means."""
+        raise AssertionError("an estimator knows its outputs")
+
+    def encoded(self, X: Any, y: Any = None, unit: Any = None) -> tuple[EncodedTable, Any]:
+        """Return the unread scores of a table, and the estimator of them, for an evaluation.
+
+        Parameters
+        ----------
+        X, y, unit
+            As in `fit`. No value is read before the charge.
+        """
+        check_is_fitted(self, "terms_")
+        table, schema = self._joined(X, y, unit)
+        refuse_without_columns(table, schema)
+        read = lambda names: (c for _, c in chunks(table, names))  # noqa: E731
+        return self._scored(schema, read, is_a_file=False)
+
+    def encoded_file(
+        self,
+        path: Paths,
+        *,
+        unit: str | None = None,
+        delimiter: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> tuple[EncodedTable, Any]:
+        """Return the unread scores of a file, and the estimator of them, for an evaluation.
+
+        Parameters
+        ----------
+        path, delimiter, progress
+            As in `fit_file`. Only the header is read before the charge.
+        unit
+            The column that identifies the person of a record, if the schema names none.
+        """
+        check_is_fitted(self, "terms_")
+        if unit in self.terms_:
+            raise SchemaError(
+                f"unit {unit!r} is a column that the model predicts from; name the column that "
+                "identifies the person of a record."
+            )
+        schema = self.schema if unit is None else self.schema.with_unit(unit)
+        refuse_file_without_columns(path, schema, delimiter=delimiter)
+        return self._scored(schema, _file_chunks(path, delimiter, progress), is_a_file=True)
+
+    def _scored(
+        self, schema: Schema, read: Callable[[list[str]], Iterator[Chunk]], *, is_a_file: bool
+    ) -> tuple[EncodedTable, Any]:
+        # Raises for lines that were guessed from the data and not confirmed.
+        SchemaEncoder(schema, allow_unconfirmed=self.allow_unconfirmed).facts_out()
+        terms, intercept = self.terms_, self.intercept_
+        n_outputs = len(np.atleast_1d(intercept))
+        table = scored_table(
+            schema,
+            lambda chunk: score_chunk(terms, intercept, chunk),
+            n_outputs,
+            read,
+            is_a_file=is_a_file,
+        )
+        return table, self._score_model()
+
+    def _score_model(self) -> Any:
+        raise AssertionError("an estimator knows how scores become predictions")
+
     def _scores(self, table: Any) -> Array:
         explained = self.explain(table)
         total: Array = self.intercept_ + np.sum(list(explained.values()), axis=0)
         return total
+
+
+def _file_chunks(
+    path: Paths, delimiter: str | None, progress: Callable[[float], None] | None
+) -> Callable[[list[str]], Iterator[Chunk]]:
+    """Return a reader of a file's named columns in batches."""
+
+    def read(names: list[str]) -> Iterator[Chunk]:
+        file = open_table(path, delimiter=delimiter)
+        capacity, n_read = max(file.count(), 1), 0
+        for batch in file.batches(names):
+            yield columns_of_batch(batch)
+            n_read += batch.num_rows
+            if progress is not None:
+                progress(min(n_read / capacity, 1.0))
+
+    return read
 
 
 class AdditiveClassifier(ClassifierMixin, AdditiveModel):
@@ -359,19 +499,22 @@ class AdditiveClassifier(ClassifierMixin, AdditiveModel):
         super()._set_released(*released, **named)
         self.classes_ = np.sort(self._target().labels)
 
+    def _outputs(self) -> list[tuple[str, str, str]]:
+        names = [str(label) for label in self.classes_.tolist()]
+        if len(names) == 2:
+            return [(names[1], f"log-odds of {names[1]}", f"share of {names[1]}")]
+        return [(name, f"score of {name}", f"share of {name}") for name in names]
+
+    def _score_model(self) -> ScoreClassifier:
+        return ScoreClassifier(self._target().labels)
+
     def decision_function(self, table: Any) -> Array:
         """Return the score of each record: log-odds, or one score per class for several."""
         return self._scores(table)
 
     def predict_proba(self, table: Any) -> Array:
         """Return the probability of each class, in the order of ``classes_``."""
-        scores = self._scores(table)
-        if scores.ndim == 1:
-            scores = np.column_stack([np.zeros_like(scores), scores])
-        scores = scores - scores.max(axis=1, keepdims=True)
-        weights = np.exp(scores)
-        shares: Array = weights / weights.sum(axis=1, keepdims=True)
-        return shares
+        return probabilities(self._scores(table))
 
     def predict(self, table: Any) -> npt.NDArray[Any]:
         """Return the class of greatest probability."""
@@ -455,6 +598,14 @@ class AdditiveRegressor(RegressorMixin, AdditiveModel):
         target = self._target()
         width = target.upper - target.lower
         return LabelUnits(target.lower + width / 2, width, target.lower, target.upper)
+
+    def _outputs(self) -> list[tuple[str, str, str]]:
+        name = self._target().name
+        return [(name, f"added to {name}", f"mean of {name}")]
+
+    def _score_model(self) -> ScoreRegressor:
+        target = self._target()
+        return ScoreRegressor((target.lower, target.upper))
 
     def predict(self, table: Any) -> Array:
         """Return the predicted number of each record, within the label's range."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.additive.fitting import FittedTerm
 from tacit.additive.grid import GridColumn
+from tacit.additive.shape_plot import ShapePlot
 from tacit.arrays import Array, Integers
 from tacit.io.values import Values
 from tacit.schema.columns import Column
@@ -97,6 +98,30 @@ class Term:
         share = (np.clip(numbers, self.low, self.high) - self.low) / (self.high - self.low)
         line = np.where(absent, 0.0, share - 0.5 - self.centre)
         return np.asarray(self.curve[bins] + line[:, None] * self.slope)
+
+    def ranges(self) -> list[float]:
+        """Return the greatest less the least value of the term, for each output."""
+        found = []
+        for output in range(self.curve.shape[1]):
+            ends = [end for pair in ShapePlot(self, output).ends() for end in pair]
+            found.append(max(ends) - min(ends))
+        return found
+
+    def to_svg(self, output: int = 0) -> str:
+        """Return the shape plot of the term as SVG; `AdditiveClassifier.plot` names its units.
+
+        Parameters
+        ----------
+        output
+            The place of the class in ``classes_``, for several classes; 0 otherwise.
+        """
+        n_outputs = self.curve.shape[1]
+        if not 0 <= output < n_outputs:
+            raise ValueError(
+                f"output must be from 0 to {n_outputs - 1}, got {output!r}: the term of "
+                f"{self.name!r} has {n_outputs}."
+            )
+        return ShapePlot(self, output).to_svg()
 
     def __repr__(self) -> str:
         what = "kept" if self.kept else "no more than noise"

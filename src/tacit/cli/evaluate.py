@@ -70,11 +70,6 @@ def evaluate(
     with before_records():
         check_report(report, force, model, data, *charge.files)
         encoder, estimator = saved_predictor(model)
-        if reads_tables(estimator):
-            raise Refused(
-                f"{model.name} is an additive model, which tacit evaluate does not read yet; "
-                "predict with tacit predict."
-            )
         columns = tuple(column.name for column in encoder.schema.columns)
         if unit is not None:
             encoder = _with_unit(encoder, unit, model)
@@ -92,7 +87,13 @@ def evaluate(
     if math.isinf(epsilon):
         output.note(_NO_PRIVACY)
     with room_for(report), output.progress("reading the table", "asking the model") as step:
-        table = encoder.unread_file(data, delimiter=delimiter, progress=step)
+        if reads_tables(estimator):
+            # Its scores are computed from raw columns while the table is read, after the charge.
+            table, estimator = estimator.encoded_file(
+                data, unit=unit, delimiter=delimiter, progress=step
+            )
+        else:
+            table = encoder.unread_file(data, delimiter=delimiter, progress=step)
         found = evaluated(
             estimator,
             table,

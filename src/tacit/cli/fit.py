@@ -189,8 +189,6 @@ def fit(
             allow_unconfirmed=allow_unconfirmed,
             accountant=accountant,
         )
-        if report is not None and model == "additive":
-            raise Refused("--report is not for --model additive yet; leave it out.")
     warn_if_weak(epsilon, delta, declared.n_records)
     if is_text_table(data):
         output.note(_LINES)

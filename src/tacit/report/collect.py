@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import __version__, engine
+from tacit.additive.estimators import AdditiveModel
 from tacit.erm import Plan
 from tacit.erm.plan import NoiseError, unknown
 from tacit.estimators.parameters import positive_class, positive_sign
@@ -22,9 +23,18 @@ from tacit.report.facts import (
     Coefficient,
     Coefficients,
     PlannedMechanism,
+    Removed,
     ReportFacts,
+    Shapes,
 )
-from tacit.report.wording import about_predictions, alone, capital, mechanisms_for, public_facts
+from tacit.report.wording import (
+    about_predictions,
+    alone,
+    capital,
+    mechanisms_for,
+    public_facts,
+    short,
+)
 
 Array = npt.NDArray[np.float64]
 
@@ -64,7 +74,8 @@ def facts_of(
     **Guarantee**. The function reads only the model's constructor parameters and ``coef_``,
     ``intercept_``, ``location_``, ``classes_``, ``declared_classes_``, ``feature_names_in_``,
     ``n_features_in_``, ``residual_bound_``, ``estimates_``, ``standard_errors_``,
-    ``evaluation_``, ``plan_`` and ``privacy_``. The accountant and the random state are not read.
+    ``evaluation_``, ``terms_``, ``plan_`` and ``privacy_``. The accountant and the random state are
+    not read.
 
     Examples
     --------
@@ -80,6 +91,8 @@ def facts_of(
     estimator = model.released_estimator() if hasattr(model, "released_estimator") else model
     encoder = getattr(model, "encoder_", None)
     schema = encoder.schema if encoder is not None else None
+    if isinstance(estimator, AdditiveModel):  # it reads raw tables without an encoder
+        schema = estimator.schema
     promise = getattr(estimator, "privacy_", None)
     if not isinstance(promise, Guarantee):
         raise TypeError(
@@ -100,12 +113,33 @@ def facts_of(
         mechanisms=tuple(_mechanisms(estimator, planned, expected_records)),
         about_mechanisms=about_predictions(plan, expected_records) if plan else "",
         coefficients=_coefficients(estimator, plan, names, from_schema=as_declared),
+        shapes=_shapes(estimator) if isinstance(estimator, AdditiveModel) else None,
         summary=summary_of(model),
         evaluation=getattr(model, "evaluation_", None),
         accuracy=accuracy,
         made_by=f"tacit {__version__}",
         made_on=made_on,
     )
+
+
+def _shapes(model: AdditiveModel) -> Shapes:
+    """Return the curves of an additive model, strongest first, and the columns without one."""
+    plots = model.plots()
+    intercept = np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64))
+    levels = ", ".join(
+        f"{short(float(level), 4)} ({score})"
+        for level, score in zip(intercept, model.score_names(), strict=True)
+    )
+    meaning = (
+        "A record's score is the intercept plus one term per column, read off at its own values. "
+        f"Intercept: {levels}."
+    )
+    removed = tuple(
+        Removed(name, max(map(float, term.ranges())))
+        for name, term in model.terms_.items()
+        if name not in plots
+    )
+    return Shapes(meaning, tuple(plots.values()), removed, not model.is_small_)
 
 
 def _requested_parameters(model: Any, estimator: Any) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tacit.additive.shape_plot import ShapePlot
 from tacit.linear_model import Summary
 from tacit.metrics import Evaluation
 from tacit.privacy import Guarantee
@@ -98,6 +99,27 @@ class Coefficients:
     about_errors: str
     errors_are_bounds: bool = False
     on_bias: str = ""
+
+
+@dataclass(frozen=True)
+class Removed:
+    """A column whose curve was removed as noise.
+
+    ``most`` is how far the line that the joint fit left of it can move the score.
+    """
+
+    name: str
+    most: float = 0.0
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The terms of an additive model, one group of pictures per column, strongest first."""
+
+    meaning: str
+    plots: tuple[tuple[ShapePlot, ...], ...]
+    removed: tuple[Removed, ...] = ()
+    has_label_means: bool = True
 
 
 @dataclass(frozen=True)
@@ -202,6 +224,8 @@ class ReportFacts:
         A sentence on the assumptions of the predictions.
     coefficients
         The released numbers.
+    shapes
+        The terms of an additive model.
     summary
         The coefficients with standard errors, if the fit released them.
     evaluation
@@ -228,6 +252,7 @@ class ReportFacts:
     mechanisms: tuple[PlannedMechanism, ...] = ()
     about_mechanisms: str = ""
     coefficients: Coefficients | None = None
+    shapes: Shapes | None = None
     summary: Summary | None = None
     evaluation: Evaluation | None = None
     accuracy: AccuracyPicture | None = None

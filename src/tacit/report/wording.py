@@ -127,7 +127,7 @@ def _fixed(value: float, decimals: int) -> str:
 
 
 # Shown elsewhere on the page, irrelevant to a reader, or not public.
-_LEFT_OUT = {"accountant", "random_state", "verbose", "relation", "classes", "shuffle"}
+_LEFT_OUT = {"schema", "accountant", "random_state", "verbose", "relation", "classes", "shuffle"}
 _MOST_SHOWN = 24
 
 _BESIDE_LOSSES = "weight relative to the sum of the losses of all records"
@@ -140,6 +140,10 @@ _NAMES: Mapping[str, tuple[str, str]] = {
     "bounds": ("Range of each column", "values outside are clipped"),
     "center": ("Centre", "a public guess of the centre of the records"),
     "n_records": ("Number of records", ""),
+    "max_bins": ("Most bins of a number", "beside its frequent values"),
+    "passes": ("Passes", "how often each column is corrected at the current model"),
+    "shares": ("Shares of the budget", "shares of mu^2 of the steps of the fit"),
+    "allow_unconfirmed": ("Unconfirmed lines of the schema accepted", ""),
     "mechanism": ("Requested mechanism", ""),
     "fit_intercept": ("Intercept", ""),
     "regularization": ("Requested regularisation", _BESIDE_LOSSES),
@@ -152,6 +156,7 @@ _NAMES: Mapping[str, tuple[str, str]] = {
     "smoothing": ("Smoothing of the loss", "distance from the corner within which it is smooth"),
 }
 _NONE = {
+    "shares": "the default",
     "n_records": "private, not used",
     "regularization": "chosen from public facts",
     "alpha": "chosen from public facts",

@@ -14,6 +14,7 @@ from tacit.report.sections.accuracy import accuracy_section, evaluation_section,
 from tacit.report.sections.coefficients import coefficients_section, inference_section
 from tacit.report.sections.guarantee import guarantee_section, plan_section
 from tacit.report.sections.public import public_section
+from tacit.report.sections.shapes import shapes_section
 from tacit.saving.container import write_whole
 
 _WHOSE_GUARANTEE = (
@@ -46,6 +47,7 @@ def render(facts: ReportFacts) -> str:
         plan_section(facts),
         coefficients_section(facts),
         inference_section(facts),
+        shapes_section(facts),
         None if facts.evaluation is None else evaluation_section(facts.evaluation),
         accuracy_section(facts),
     )
