@@ -93,11 +93,11 @@ TOUCHED = {
 }
 # Tests of everything that is in the registry; of replays and ledgers, those of the new mechanism.
 CONFORMANCE = [
-    "tests/erm/planning/test_plan.py",
-    "tests/erm/planning/test_planner.py",
+    "tests/erm/test_plan.py",
+    "tests/erm/test_minimization.py",
     "tests/erm/test_nobody_asks.py",
     "tests/report/test_wording_mechanisms.py",
-    "tests/saving/test_registry.py",
+    "tests/saving/test_codec_parts.py",
     "tests/test_docs.py::test_the_list_of_pages_names_every_page",
     "tests/test_registry_pages.py",
     "tests/test_site.py::test_nav_lists_every_page_once",
@@ -141,6 +141,6 @@ def test_noise_below_its_plan_is_caught(tmp_path: Path) -> None:
 
 
 def test_a_plan_above_its_budget_is_caught(tmp_path: Path) -> None:
-    failed = failures(added(tmp_path, planned=0.9).test("tests/erm/planning/test_plan.py"))
+    failed = failures(added(tmp_path, planned=0.9).test("tests/erm/test_plan.py"))
     assert failed
     assert all("budget[one_step]" in line for line in failed), failed
