@@ -9,7 +9,7 @@ from tacit.privacy import Accountant, Budget
 
 pytest.importorskip("torch", reason="networks need torch")
 
-from tacit.deep import NeuralClassifier  # noqa: E402
+from tacit.deep import NeuralClassifier
 
 ROWS = np.random.default_rng(0).normal(size=(200, 3))
 
