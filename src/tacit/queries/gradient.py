@@ -141,7 +141,11 @@ class Gradient:
         )
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        """Return C, or 2 C, plus the rounding of a large sum."""
+        """Return C, or 2 C, plus the rounding of a large sum.
+
+        By default C is the largest norm of a record's gradient, the Lipschitz constant of the loss
+        times the row norm R: for the logistic loss, whose derivative is below 1, C = R.
+        """
         value = facts.n_changed * self.clip * (1 + self._rounding.slack)
         return Sensitivity(value, Norm.L2, "noisy_gradient.md#2-clipping")
 

@@ -250,7 +250,12 @@ class PerturbedMinimizer:
         return self._scales * (total if self.coordinates is None else self.coordinates.of(total))
 
     def answer(self, records: Private, facts: Facts, source: Source) -> Release[Array]:
-        """Draw b, minimise to a certificate, and add output noise."""
+        """Draw b, minimise to a certificate, and add output noise.
+
+        ``self.solve`` is `certified_solver` of `erm/solvers.py`: Newton or L-BFGS until the norm of
+        the gradient, rounding included, is certified; else it raises `NotCertified`. The noise is
+        drawn by `release_minimizer` of `noise/perturbed_minimizer.py`: b first, output noise last.
+        """
         laws, tolerance = self.noise.laws(self.ridge, self.shape)
         # Scaling rows by a scales weights by 1 / a and gradients by a.
         scales, stated = self._scales, self.sensitivity(facts)

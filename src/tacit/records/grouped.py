@@ -1,4 +1,9 @@
-"""Records grouped by privacy unit: what a unit's records add up to, clipped."""
+"""Records grouped by person, so that what one person adds to a sum can be bounded.
+
+The rule (docs/proofs/people.md): one record of each person counts (`one_each`), or all of them, and
+the person's sum of gradients is clipped to C (`Gradient.total` in `queries/gradient.py`).
+`_bound_people` of `erm/minimization.py` chooses between the two.
+"""
 
 from __future__ import annotations
 

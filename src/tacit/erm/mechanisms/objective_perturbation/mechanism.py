@@ -1,6 +1,7 @@
 """Plan and run objective perturbation: perturb the objective, minimise, certify.
 
-The normal way of a fit, which `ObjectivePerturbation.solve` follows:
+The normal way of a fit, which `ObjectivePerturbation.solve` follows; steps 2 to 4 are one call,
+`PerturbedMinimizer.answer` in `queries/minimizer.py`:
 
 1. count the records and adapt the noise to the count: `adapt.py`;
 2. draw b, with the event and the sensitivity of the release: `PerturbedMinimizer` of
